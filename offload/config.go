@@ -1,0 +1,58 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+// Config of a worker.
+type Config struct {
+	Enabled      bool          // false: run does nothing but say so
+	TickInterval time.Duration // from the start of one pass to the next
+	Concurrency  int           // segments copied at once
+	SealGrace    time.Duration // a segment is copied no sooner after it was sealed
+	SpoolDir     string        // where files grow that are too large for memory
+	SpoolMemory  int64         // bytes of unfinished files kept in memory, all together
+	SLA          time.Duration // over the tick: a sealed segment that waits longer breaks the SLA
+}
+
+// DefaultConfig is the configuration of a worker about which nothing is said.
+func DefaultConfig() Config {
+	return Config{
+		Enabled:      true,
+		TickInterval: time.Minute,
+		Concurrency:  runtime.GOMAXPROCS(0),
+		SealGrace:    5 * time.Second,
+		SpoolDir:     os.TempDir(),
+		SpoolMemory:  32 << 20,
+		SLA:          time.Minute,
+	}
+}
+
+// Validate returns one error per setting that makes no sense; each begins
+// with the setting's last part.
+func (c Config) Validate() []error {
+	var errs []error
+	if c.TickInterval < time.Millisecond {
+		errs = append(errs, fmt.Errorf("tick-interval %s: want 1ms or more", c.TickInterval))
+	}
+	if c.Concurrency < 1 || c.Concurrency > 1024 {
+		errs = append(errs, fmt.Errorf("concurrency %d: want 1 to 1024", c.Concurrency))
+	}
+	if c.SealGrace < 0 {
+		errs = append(errs, fmt.Errorf("seal-grace %s: want 0 or more", c.SealGrace))
+	}
+	if c.SpoolDir == "" {
+		errs = append(errs, errors.New("spool-dir: it is empty"))
+	}
+	if c.SpoolMemory < 0 {
+		errs = append(errs, fmt.Errorf("spool-memory %d: want 0 or more bytes", c.SpoolMemory))
+	}
+	if c.SLA < 0 {
+		errs = append(errs, fmt.Errorf("sla %s: want 0 or more", c.SLA))
+	}
+	return errs
+}

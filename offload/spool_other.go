@@ -1,0 +1,7 @@
+//go:build !linux
+
+package offload
+
+import "os"
+
+func unnamedFile(dir string) (*os.File, error) { return removedFile(dir) }

@@ -1,0 +1,123 @@
+package segment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Layout says which Redis key holds what, as patterns with {ns}, {topic},
+// {partition} and {segment}. The defaults are manifest contract v1
+// (docs/manifest.md).
+type Layout struct {
+	Namespace     string // {ns}
+	Topics        string // registry: Set of names, or a JSON document
+	Topic         string // registry: Hash of one topic
+	Stream        string // stream key of a partition
+	SegmentStream string // stream of a segment
+	Manifest      string // manifest of a partition
+	Lease         string // leader lease
+}
+
+// DefaultLayout is the layout of manifest contract v1.
+func DefaultLayout() Layout {
+	return Layout{
+		Namespace:     "korvet",
+		Topics:        "{ns}:topics",
+		Topic:         "{ns}:topic:{topic}",
+		Stream:        "{ns}:storage:local:{topic}:{partition}",
+		SegmentStream: "{ns}:storage:local:{topic}:{partition}:{segment}",
+		Manifest:      "{ns}:storage:manifest:{topic}:{partition}",
+		Lease:         "{ns}:storage:offload:lease",
+	}
+}
+
+// Validate returns one error per pattern that could make two things share a
+// key; the errors name the setting's last part.
+func (l Layout) Validate() []error {
+	var errs []error
+	if l.Namespace == "" || strings.ContainsAny(l.Namespace, "{}/\x00") {
+		errs = append(errs, fmt.Errorf("namespace %q: want a text without { } and /", l.Namespace))
+	}
+	for _, p := range []struct{ name, pattern, needs string }{
+		{"topics", l.Topics, ""},
+		{"topic", l.Topic, "{topic}"},
+		{"stream", l.Stream, "{topic} {partition}"},
+		{"segment-stream", l.SegmentStream, "{topic} {partition} {segment}"},
+		{"manifest", l.Manifest, "{topic} {partition}"},
+		{"lease", l.Lease, ""},
+	} {
+		if p.pattern == "" {
+			errs = append(errs, fmt.Errorf("layout.%s: it is empty", p.name))
+		}
+		rest := strings.ReplaceAll(p.pattern, "{ns}", "")
+		for _, need := range strings.Fields(p.needs) {
+			if !strings.Contains(rest, need) {
+				errs = append(errs, fmt.Errorf("layout.%s = %q: %s is missing", p.name, p.pattern, need))
+			}
+			rest = strings.ReplaceAll(rest, need, "")
+		}
+		// What is left may hold a Redis Cluster hash tag such as {tag}, but
+		// not one of the words above where it has no meaning.
+		for _, word := range []string{"{topic}", "{partition}", "{segment}"} {
+			if strings.Contains(rest, word) {
+				errs = append(errs, fmt.Errorf("layout.%s = %q: %s has no meaning here", p.name, p.pattern, word))
+			}
+		}
+	}
+	return errs
+}
+
+// TopicsKey is the key of the topic registry.
+func (l Layout) TopicsKey() string { return l.expand(l.Topics, Partition{}, 0) }
+
+// TopicKey is the key of one topic's Hash.
+func (l Layout) TopicKey(topic string) string { return l.expand(l.Topic, Partition{Topic: topic}, 0) }
+
+// StreamKey is the stream key of a partition: the name that object paths
+// begin with.
+func (l Layout) StreamKey(p Partition) string { return l.expand(l.Stream, p, 0) }
+
+// SegmentKey is the stream of a segment whose entry names no key of its own.
+func (l Layout) SegmentKey(p Partition, n Number) string { return l.expand(l.SegmentStream, p, n) }
+
+// ManifestKey is the key of a partition's manifest.
+func (l Layout) ManifestKey(p Partition) string { return l.expand(l.Manifest, p, 0) }
+
+// LeaseKey is the key of the leader lease.
+func (l Layout) LeaseKey() string { return l.expand(l.Lease, Partition{}, 0) }
+
+func (l Layout) expand(pattern string, p Partition, n Number) string {
+	return strings.NewReplacer("{ns}", l.Namespace, "{topic}", p.Topic,
+		"{partition}", strconv.Itoa(p.Number), "{segment}", n.String()).Replace(pattern)
+}
+
+// Number is a segment's id: 0, 1, 2 ... within its partition.
+type Number uint64
+
+// ParseNumber reads a segment id in plain decimal; "07" and "+7" are refused,
+// since two fields of a manifest must not name one segment.
+func ParseNumber(s string) (Number, error) {
+	n, err := parseUint(s)
+	if err != nil || strconv.FormatUint(n, 10) != s {
+		return 0, fmt.Errorf("segment id %q: want a decimal number", s)
+	}
+	return Number(n), nil
+}
+
+func (n Number) String() string { return strconv.FormatUint(uint64(n), 10) }
+
+// ObjectPath is the path, below the root, of copy number copy of a segment:
+// <streamKey>/<segment>.parquet, or <streamKey>/<segment>-<copy>.parquet. A
+// suffix that is not empty makes the path unique to one attempt, for stores
+// that can't put an object only if it is absent.
+func ObjectPath(streamKey string, n Number, copy int64, suffix string) string {
+	name := streamKey + "/" + n.String()
+	if copy != 0 {
+		name += "-" + strconv.FormatInt(copy, 10)
+	}
+	if suffix != "" {
+		name += "." + suffix
+	}
+	return name + ".parquet"
+}

@@ -1,0 +1,53 @@
+package segment
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type pair struct{ name, value []byte }
+
+// A page must give back what was put in, in order, duplicates and all, and
+// after Reset nothing of what was there before.
+func TestPageKeepsWhatIsPutIn(t *testing.T) {
+	entries := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
+		return pair{rapid.SliceOf(rapid.Byte()).Draw(t, "name"), rapid.SliceOf(rapid.Byte()).Draw(t, "value")}
+	}), 0, 5), 0, 10)
+	page := new(Page)
+	rapid.Check(t, func(t *rapid.T) {
+		want := entries.Draw(t, "entries")
+		page.Reset()
+		for i, fields := range want {
+			page.Entry(ID{uint64(i), 1})
+			for _, f := range fields {
+				if err := page.Field(f.name, f.value); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		keep := rapid.IntRange(0, len(want)).Draw(t, "keep")
+		page.Truncate(keep)
+		if page.Len() != keep {
+			t.Fatalf("%d entries, want %d", page.Len(), keep)
+		}
+		total := 0
+		for i := range keep {
+			lo, hi := page.Fields(i)
+			if page.ID(i) != (ID{uint64(i), 1}) || lo != total || hi-lo != len(want[i]) {
+				t.Fatalf("entry %d: id %s, fields %d to %d", i, page.ID(i), lo, hi)
+			}
+			for j := lo; j < hi; j++ {
+				f := want[i][j-lo]
+				if !bytes.Equal(page.Name(j), f.name) || !bytes.Equal(page.Value(j), f.value) {
+					t.Fatalf("entry %d field %d: %q=%q, want %q=%q", i, j-lo, page.Name(j), page.Value(j), f.name, f.value)
+				}
+			}
+			total = hi
+		}
+		if page.FieldCount() != total {
+			t.Fatalf("%d fields, want %d", page.FieldCount(), total)
+		}
+	})
+}
