@@ -1,0 +1,49 @@
+# Everything here sets itself up on a fresh Debian machine with Go; `setup`
+# installs what is missing, or says in one line what to install.
+
+GO ?= go
+TOOLS := $(CURDIR)/.tools
+GOLANGCI_VERSION := v2.15.0
+BENCH ?=
+FUZZTIME ?= 10s
+
+.PHONY: build test test-go test-readers lint bench demo docs fuzz setup clean
+
+build: ## the program, in bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/korvet-offload .
+
+demo: ## the whole job on this machine
+	$(GO) run . demo
+
+setup: ## what the tests need
+	@bash test/setup.sh
+
+test: setup test-readers test-go ## every test, with the race detector
+
+test-go:
+	$(GO) vet ./...
+	$(GO) test -race ./...
+
+test-readers: ## the files, read by other Parquet readers
+	cd test/goreaders && $(GO) vet ./... && $(GO) test -race ./...
+
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## formatting, vet, linters
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+
+$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
+	mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+bench: setup ## the table of docs/performance.md; BENCH= narrows it
+	cd test/bench && $(GO) run . $(BENCH)
+
+docs: ## write the generated pages again
+	$(GO) test ./internal/config -run TestReference -update
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@bash test/fuzz.sh $(FUZZTIME)
+
+clean:
+	rm -rf bin

@@ -1,0 +1,77 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"korvet-offload/internal/config"
+	"korvet-offload/lease"
+	"korvet-offload/offload"
+)
+
+// daemon is a worker that runs until it is told to stop.
+type daemon struct {
+	cfg     config.Config
+	log     *zap.Logger
+	journal *journal
+	lease   atomic.Pointer[lease.Lease] // nil until Redis has answered
+}
+
+// alive is what the liveness probe asks: a restart helps only against an
+// instance that believes it leads and can't renew.
+func (d *daemon) alive() error {
+	if l := d.lease.Load(); l != nil && !l.Healthy(time.Now()) {
+		return errors.New("this instance believes that it leads, and can't renew its lease")
+	}
+	return nil
+}
+
+// ownerTime is how long a store may take to say whom it belongs to.
+const ownerTime = 10 * time.Second
+
+// checkOwner refuses a place that belongs to another namespace. A store that
+// can't be asked is no reason not to start: the first upload asks again.
+func (d *daemon) checkOwner(ctx context.Context, s *session) error {
+	limited, cancel := context.WithTimeout(ctx, ownerTime)
+	defer cancel()
+	err := checkOwner(limited, s.store)
+	if err == nil || ctx.Err() != nil || errors.As(err, new(usageError)) {
+		return err
+	}
+	d.journal.outage("the store does not say whom it belongs to; going on", err)
+	return nil
+}
+
+// work connects and loops until ctx ends.
+func (d *daemon) work(ctx context.Context) error {
+	if !d.cfg.Worker.Enabled {
+		d.log.Warn("offload is switched off by korvet.storage.offload.enabled; doing nothing until stopped")
+		d.journal.health.Ready()
+		<-ctx.Done()
+		return nil
+	}
+	s, err := connectWaiting(ctx, d.cfg, d.journal)
+	if ctx.Err() != nil && !errors.As(err, new(usageError)) {
+		if err == nil {
+			s.close()
+		}
+		return nil // told to stop before there was anything to do
+	}
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := d.checkOwner(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	d.lease.Store(s.lease)
+	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal})
+	return nil
+}

@@ -1,0 +1,141 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"korvet-offload/internal/broker"
+	"korvet-offload/internal/parquetfile"
+	"korvet-offload/internal/testkit/dataset"
+	"korvet-offload/offload"
+	"korvet-offload/segment"
+)
+
+// verify reads back every file that the manifests name and compares each
+// message with what went in.
+func (d *demo) verify(ctx context.Context, r offload.Report) error {
+	took := map[string]offload.Outcome{}
+	for _, o := range r.Outcomes {
+		took[o.Partition.String()+"/"+o.Segment.String()] = o
+	}
+	for _, s := range d.segments {
+		if s.Open {
+			continue
+		}
+		row, err := d.verifySegment(ctx, s)
+		if err != nil {
+			return fmt.Errorf("verify segment %s/%s: %w", s.Partition, s.Number, err)
+		}
+		row.Rate = rate(row.Messages, took[row.Partition+"/"+row.Segment].Duration)
+		d.rows = append(d.rows, row)
+	}
+	slices.SortFunc(d.rows, func(a, b demoRow) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Segment, b.Segment))
+	})
+	return nil
+}
+
+func (d *demo) verifySegment(ctx context.Context, s broker.Segment) (demoRow, error) {
+	e, err := d.entry(ctx, s)
+	if err != nil {
+		return demoRow{}, err
+	}
+	usage, err := d.broker.Usage(ctx, s)
+	if err != nil {
+		return demoRow{}, err
+	}
+	same, err := d.compare(ctx, s, e.Object.Path)
+	if err != nil {
+		return demoRow{}, err
+	}
+	return demoRow{Partition: s.Partition.String(), Segment: s.Number.String(), Messages: e.Count, RedisBytes: usage,
+		ParquetBytes: e.Object.Bytes, Verified: same, File: e.Object.Path}, nil
+}
+
+// entry reads a segment's entry, which must be REMOTE by now.
+func (d *demo) entry(ctx context.Context, s broker.Segment) (segment.Entry, error) {
+	m, err := d.session.redis.Manifest(ctx, s.Partition)
+	if err != nil {
+		return segment.Entry{}, err
+	}
+	for _, stored := range m.Entries {
+		if stored.Number == s.Number && stored.Err == nil && stored.Entry.Tier == segment.Remote && stored.Entry.Object != nil {
+			return stored.Entry, nil
+		}
+	}
+	return segment.Entry{}, fmt.Errorf("its entry is not REMOTE")
+}
+
+// compare reads an object and returns how many messages it holds; the first
+// one that is not what went in is an error.
+func (d *demo) compare(ctx context.Context, s broker.Segment, path string) (same int64, err error) {
+	body, err := d.session.store.Open(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	file, err := parquetfile.Open(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	want := s.Messages()
+	err = file.Read(ctx, func(p *segment.Page) error {
+		for i := range p.Len() {
+			if m := want.Next(); !equalMessage(p, i, m) {
+				return fmt.Errorf("message %s is not what went in", m.ID)
+			}
+			same++
+		}
+		return nil
+	})
+	if err == nil && same != int64(s.Count) {
+		err = fmt.Errorf("%s holds %d messages, and %d went in", path, same, s.Count)
+	}
+	return same, err
+}
+
+func equalMessage(p *segment.Page, i int, m dataset.Message) bool {
+	lo, hi := p.Fields(i)
+	want := m.Fields()
+	if p.ID(i) != m.ID || 2*(hi-lo) != len(want) {
+		return false
+	}
+	for j := lo; j < hi; j++ {
+		if !bytes.Equal(p.Name(j), want[2*(j-lo)]) || !bytes.Equal(p.Value(j), want[2*(j-lo)+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// printDemo prints the table and where the files are.
+func (p Process) printDemo(format string, d *demo, dir string) error {
+	if format == outputJSON {
+		return writeJSON(p.Stdout, map[string]any{"folder": dir, "segments": d.rows})
+	}
+	t := newTable("PARTITION", ">SEGMENT", ">MESSAGES", ">IN REDIS", ">IN PARQUET", ">RATIO", ">MSG/S", "VERIFIED")
+	var messages, inRedis, inParquet, verified int64
+	for _, r := range d.rows {
+		t.add(r.Partition, r.Segment, r.Messages, size(r.RedisBytes), size(r.ParquetBytes),
+			fmt.Sprintf("%.2f", float64(r.ParquetBytes)/float64(r.RedisBytes)), r.Rate, "all")
+		messages, inRedis, inParquet, verified = messages+r.Messages, inRedis+r.RedisBytes, inParquet+r.ParquetBytes, verified+r.Verified
+	}
+	t.add("total", "", messages, size(inRedis), size(inParquet), fmt.Sprintf("%.2f", float64(inParquet)/float64(inRedis)), "", verified)
+	if err := t.write(p.Stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stdout, `
+%d sealed segments moved and flipped to REMOTE, every message read back and compared.
+%d open segments stayed in Redis.
+The files are in %s
+`, len(d.rows), demoPartitions, dir)
+	return err
+}

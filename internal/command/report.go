@@ -1,0 +1,151 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"korvet-offload/internal/config"
+	"korvet-offload/offload"
+	"korvet-offload/segment"
+)
+
+// passView is a pass as --output json prints it.
+type passView struct {
+	Segments []segmentView  `json:"segments"`
+	Problems []problemView  `json:"problems"`
+	Left     int            `json:"left"` // due, not tried
+	Counts   offload.Counts `json:"found"`
+	Seconds  float64        `json:"seconds"`
+}
+
+type segmentView struct {
+	Topic     string  `json:"topic"`
+	Partition int     `json:"partition"`
+	Segment   string  `json:"segment"`
+	Result    string  `json:"result"`
+	Messages  int64   `json:"messages"`
+	BytesIn   int64   `json:"bytes_in"`
+	BytesOut  int64   `json:"bytes_out"`
+	Object    string  `json:"object"`
+	Seconds   float64 `json:"seconds"`
+}
+
+type problemView struct {
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+	Error  string `json:"error"`
+}
+
+func problemViews(problems []offload.Problem) []problemView {
+	views := make([]problemView, len(problems))
+	for i, p := range problems {
+		views[i] = problemView{p.Where(), string(p.Reason), p.Err.Error()}
+	}
+	return views
+}
+
+// printReport prints what a pass did.
+func (p Process) printReport(format string, r offload.Report, cfg config.Config) error {
+	slices.SortFunc(r.Outcomes, func(a, b offload.Outcome) int {
+		return cmp.Or(cmp.Compare(a.Partition.Topic, b.Partition.Topic), cmp.Compare(a.Partition.Number, b.Partition.Number),
+			cmp.Compare(a.Segment, b.Segment))
+	})
+	if format == outputJSON {
+		return p.reportJSON(r)
+	}
+	t := newTable("PARTITION", ">SEGMENT", "RESULT", ">MESSAGES", ">READ", ">STORED", ">TOOK", "OBJECT")
+	for _, o := range r.Outcomes {
+		t.add(o.Partition, o.Segment, o.Result, o.Contents.Count, size(o.BytesIn), size(o.BytesOut), ago(o.Duration), o.Path)
+	}
+	if len(t.rows) > 0 {
+		if err := t.write(p.Stdout); err != nil {
+			return err
+		}
+	}
+	c := r.Plan.Counts
+	_, err := fmt.Fprintf(p.Stdout, "%d of %d sealed segments moved to %s in %s; %d topics, %d partitions, %d segments remote before, %d open\n",
+		moved(r.Outcomes), c.Sealed, cfg.Store.URL, ago(r.Duration), c.Topics, c.Partitions, c.Remote, c.Open)
+	return err
+}
+
+func moved(outcomes []offload.Outcome) (n int) {
+	for _, o := range outcomes {
+		if o.Result != offload.LostRace {
+			n++
+		}
+	}
+	return n
+}
+
+func (p Process) reportJSON(r offload.Report) error {
+	view := passView{Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Seconds: r.Duration.Seconds()}
+	for _, o := range r.Outcomes {
+		view.Segments = append(view.Segments, segmentView{
+			Topic: o.Partition.Topic, Partition: o.Partition.Number, Segment: o.Segment.String(), Result: string(o.Result),
+			Messages: o.Contents.Count, BytesIn: o.BytesIn, BytesOut: o.BytesOut, Object: o.Path, Seconds: o.Duration.Seconds(),
+		})
+	}
+	return writeJSON(p.Stdout, view)
+}
+
+// planView is a plan as --output json prints it.
+type planView struct {
+	At       time.Time      `json:"at"` // by the Redis server's clock
+	Copy     []copyView     `json:"copy"`
+	Problems []problemView  `json:"problems"`
+	Counts   offload.Counts `json:"found"`
+}
+
+type copyView struct {
+	Topic     string `json:"topic"`
+	Partition int    `json:"partition"`
+	Segment   string `json:"segment"`
+	Messages  *int64 `json:"messages"` // null = the manifest does not say
+	SealedFor string `json:"sealed_for"`
+	Object    string `json:"object"`
+}
+
+// printPlan prints what a pass would do.
+func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) error {
+	view := planView{At: plan.At, Copy: copyViews(plan, cfg.Redis.Layout), Problems: problemViews(plan.Problems), Counts: plan.Counts}
+	if format == outputJSON {
+		return writeJSON(p.Stdout, view)
+	}
+	t := newTable("PARTITION", ">SEGMENT", "ACTION", ">MESSAGES", ">SEALED FOR", "OBJECT")
+	for _, v := range view.Copy {
+		messages := "?"
+		if v.Messages != nil {
+			messages = fmt.Sprint(*v.Messages)
+		}
+		t.add(fmt.Sprintf("%s:%d", v.Topic, v.Partition), v.Segment, "copy", messages, v.SealedFor, v.Object)
+	}
+	if len(t.rows) > 0 {
+		if err := t.write(p.Stdout); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%d segments would be copied to %s; %d sealed too short a time ago, %d remote, %d open. Nothing was changed\n",
+		len(view.Copy), cfg.Store.URL, plan.Counts.Grace, plan.Counts.Remote, plan.Counts.Open)
+	return err
+}
+
+func copyViews(plan offload.Plan, layout segment.Layout) []copyView {
+	views := []copyView{}
+	for _, jobs := range plan.Jobs {
+		for _, j := range jobs {
+			e := j.Stored.Entry
+			v := copyView{Topic: j.Partition.Topic, Partition: j.Partition.Number, Segment: j.Stored.Number.String(), SealedFor: "?",
+				Object: segment.ObjectPath(layout.StreamKey(j.Partition), j.Stored.Number, e.Copy, "")}
+			if e.Count != segment.NoCount {
+				v.Messages = &e.Count
+			}
+			if e.SealedAt != 0 {
+				v.SealedFor = ago(time.Duration(plan.At.UnixMilli()-e.SealedAt) * time.Millisecond)
+			}
+			views = append(views, v)
+		}
+	}
+	return views
+}

@@ -1,0 +1,174 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"korvet-offload/internal/config"
+	"korvet-offload/internal/ops"
+	"korvet-offload/offload"
+	"korvet-offload/s3sink"
+)
+
+const runDescription = `Every tick-interval, if no other instance leads: scan the manifests of all topics
+with remote.storage.enable, and copy each sealed segment that is still LOCAL to
+<remote-path>/<stream key>/<segment>.parquet, the oldest of a partition first.
+An entry becomes REMOTE only after its object has been verified.
+
+With --once, one such pass, a table of what was done, and exit 1 if anything
+could not be done. With --once --dry-run, the plan, and nothing is changed.
+
+SIGTERM ends it within 20 seconds: work under way is cancelled, the lease is
+given back, and the next run goes on from the manifests. Exit code 0.`
+
+func (p Process) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "run",
+		Usage:       "move sealed segments, at every tick or once",
+		UsageText:   "korvet-offload run [--once [--dry-run]] [options]",
+		Description: runDescription,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "once", Usage: "make one pass and exit"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "with --once: print the plan and change nothing"},
+			&cli.StringFlag{Name: "cpuprofile", Usage: "write a CPU profile to `FILE`", TakesFile: true},
+			outputFlag(),
+		}, config.Flags()...),
+		Action: p.run,
+	}
+}
+
+func (p Process) run(c *cli.Context) (err error) {
+	if c.Bool("dry-run") && !c.Bool("once") {
+		return usageError{errors.New("--dry-run goes with --once")}
+	}
+	cfg, err := p.settings(c, true)
+	if err != nil {
+		return err
+	}
+	log, err := ops.NewLogger(cfg.Ops, p.Stderr, terminal(p.Stderr))
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	if file := c.String("cpuprofile"); file != "" {
+		stop, err := startProfile(file)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	switch {
+	case c.Bool("dry-run"):
+		return p.dryRun(c, cfg.Config)
+	case c.Bool("once"):
+		return p.once(c, cfg.Config, log)
+	}
+	return p.daemon(c.Context, cfg.Config, log)
+}
+
+// daemon runs until ctx ends.
+func (p Process) daemon(ctx context.Context, cfg config.Config, log *zap.Logger) error {
+	log.Info("starting", zap.Stringer("version", version()), zap.String("namespace", cfg.Redis.Layout.Namespace),
+		zap.String("remote_path", cfg.Store.URL), zap.Duration("tick_interval", cfg.Worker.TickInterval))
+	d := &daemon{cfg: cfg, log: log}
+	d.journal = newJournal(log, ops.NewHealth(d.alive))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return ops.Serve(ctx, cfg.Ops, d.journal.health, d.journal.listening) })
+	g.Go(func() error { return d.work(ctx) })
+	err := g.Wait()
+	log.Info("stopped")
+	return err
+}
+
+// checkOwner refuses a place that belongs to another namespace.
+func checkOwner(ctx context.Context, s s3sink.Store) error {
+	err := s.CheckOwner(ctx)
+	if s3sink.ClassOf(err) == s3sink.ClassInvalid {
+		return usageError{err}
+	}
+	return err
+}
+
+// once makes one pass.
+func (p Process) once(c *cli.Context, cfg config.Config, log *zap.Logger) error {
+	if !cfg.Worker.Enabled {
+		return p.say("offload is switched off by korvet.storage.offload.enabled; nothing done")
+	}
+	bar := startProgress(p.Stderr)
+	report, led, err := lead(c.Context, cfg, bar, log)
+	bar.end()
+	if !led {
+		if errors.Is(err, offload.ErrFollower) {
+			return p.say("another instance leads; nothing done")
+		}
+		return err
+	}
+	if perr := p.printReport(c.String("output"), report, cfg); perr != nil {
+		return perr
+	}
+	return p.complainAbout(report, err)
+}
+
+// lead makes one pass under the lease; led is false when there was none.
+func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.Logger) (r offload.Report, led bool, err error) {
+	s, err := connect(ctx, cfg, o, func(s3sink.Event) {})
+	if err != nil {
+		return r, false, err
+	}
+	defer s.close()
+	if err := checkOwner(ctx, s.store); err != nil {
+		return r, false, err
+	}
+	return s.runLed(ctx, log)
+}
+
+// complainAbout prints what could not be done.
+func (p Process) complainAbout(r offload.Report, err error) error {
+	for _, problem := range r.Problems {
+		p.complain(problem.Error())
+	}
+	if err != nil {
+		p.complain(fmt.Sprintf("the pass was given up with %d segments left: %v", r.Left, err))
+	}
+	if err != nil || len(r.Problems) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// dryRun prints what a pass would do. It needs neither the lease nor the store.
+func (p Process) dryRun(c *cli.Context, cfg config.Config) error {
+	s, err := connect(c.Context, cfg, quiet{}, func(s3sink.Event) {})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	plan, err := s.worker.Plan(c.Context)
+	if err != nil {
+		return err
+	}
+	if err := p.printPlan(c.String("output"), plan, cfg); err != nil {
+		return err
+	}
+	return p.complainAbout(offload.Report{Problems: plan.Problems}, nil)
+}
+
+func (p Process) say(text string) error {
+	_, err := fmt.Fprintln(p.Stderr, text)
+	return err
+}
+
+// quiet observes nothing.
+type quiet struct{}
+
+func (quiet) Planned(offload.Plan)     {}
+func (quiet) Advanced(int, int)        {}
+func (quiet) Finished(offload.Outcome) {}
+func (quiet) Failed(offload.Problem)   {}

@@ -1,0 +1,94 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"korvet-offload/internal/config"
+	"korvet-offload/internal/redisstore"
+	"korvet-offload/lease"
+	"korvet-offload/offload"
+	"korvet-offload/s3sink"
+)
+
+// session is the parts of a worker, connected.
+type session struct {
+	cfg    config.Config
+	redis  *redisstore.Store
+	store  s3sink.Store
+	worker *offload.Worker
+	lease  *lease.Lease
+}
+
+// connect opens a session. Redis has answered when it returns; the store is
+// not asked for anything yet.
+func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore func(s3sink.Event)) (*session, error) {
+	store, err := s3sink.Open(cfg.Store, s3sink.Options{
+		Owner:     s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace},
+		UserAgent: "korvet-offload/" + version().Version,
+		OnEvent:   onStore,
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics)
+	if err != nil {
+		return nil, err
+	}
+	r := redisStore{redis}
+	return &session{
+		cfg: cfg, redis: redis, store: store, lease: lease.New(redis.Client(), cfg.Lease),
+		worker: offload.New(cfg.Worker, cfg.Redis.Layout, offload.Ports{
+			Registry: r, Manifests: r, Streams: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
+		}, o),
+	}, nil
+}
+
+func (s *session) close() { s.redis.Close() }
+
+// runLed makes one pass under the lease; led is false when there was none.
+func (s *session) runLed(ctx context.Context, log *zap.Logger) (r offload.Report, led bool, err error) {
+	lead, release, err := leader{s.lease}.Acquire(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	r, err = s.worker.RunOnce(lead)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Redis.Timeout)
+	defer cancel()
+	if rerr := release(ctx); rerr != nil {
+		log.Warn("the lease was not given back and will lapse by itself", zap.Error(rerr))
+	}
+	return r, true, err
+}
+
+// The waits between attempts to reach Redis at the start.
+const (
+	firstWait   = time.Second
+	longestWait = 30 * time.Second
+)
+
+// connectWaiting is connect for a daemon, which may be up before Redis: it
+// goes on trying while Redis is unavailable.
+func connectWaiting(ctx context.Context, cfg config.Config, j *journal) (*session, error) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		s, err := connect(ctx, cfg, j, j.storeEvent)
+		if err == nil || ctx.Err() != nil || redisstore.ClassOf(err) != redisstore.Unavailable {
+			return s, err
+		}
+		j.outage("waiting for redis", err)
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for redis: %w", context.Cause(ctx))
+		case <-time.After(wait):
+		}
+	}
+}
+
+// storeEvent writes down what the store makes the worker wait for.
+func (j *journal) storeEvent(e s3sink.Event) {
+	j.log.Debug("store asked again", zap.String("operation", e.Op), zap.String("object", e.Key), zap.Int("attempt", e.Attempt),
+		zap.String("class", string(e.Class)), zap.Duration("wait", e.Wait), zap.Error(e.Err))
+}

@@ -1,0 +1,136 @@
+package config
+
+import "slices"
+
+// table lists every setting but those below korvet.topics[], which
+// segment.TopicSettingTable lists. It is the only list of settings.
+func table() []row {
+	return slices.Concat(
+		[]row{{name: "korvet.namespace", flag: "namespace", help: "first part of every Redis key: {ns} in the layout",
+			field: func(c *Config) any { return &c.Redis.Layout.Namespace }}},
+		family("korvet.redis.", "", redisRows()),
+		[]row{{name: "korvet.storage.remote-path", aliases: []string{"korvet.storage.remote.path"}, kind: kindURL, flag: "remote-path",
+			help:  "where the files go: s3://bucket/prefix or file:///dir; required to run",
+			field: func(c *Config) any { return &c.Store.URL }}},
+		family("korvet.storage.s3.", "korvet.storage.remote.s3.", s3Rows()),
+		family(workerFamily, "korvet.storage.worker.", workerRows()),
+		family("korvet.storage.layout.", "", layoutRows()),
+	)
+}
+
+// workerFamily is what the settings of the worker begin with.
+const workerFamily = "korvet.storage.offload."
+
+// family completes rows that are named by their last part. The newer
+// generation's name, if there is one, becomes an alias.
+func family(older, newer string, rows []row) []row {
+	for i, r := range rows {
+		rows[i].name = older + r.name
+		if newer != "" {
+			rows[i].aliases = []string{newer + r.name}
+		}
+	}
+	return rows
+}
+
+func redisRows() []row {
+	return []row{
+		{name: "uri", kind: kindURL, flag: "redis-uri",
+			help:  "redis://, rediss:// or unix://; takes the place of host, port, username and password",
+			field: func(c *Config) any { return &c.Redis.URI }},
+		{name: "host", help: "server name or address, when there is no URI", preset: "localhost",
+			field: func(c *Config) any { return &c.Redis.Host }},
+		{name: "port", kind: kindNumber, help: "port, when there is no URI", preset: "6379",
+			field: func(c *Config) any { return &c.Redis.Port }},
+		{name: "username", help: "ACL user; empty: the default user",
+			field: func(c *Config) any { return &c.Redis.Username }},
+		{name: "password", kind: kindSecret, help: "password of the user",
+			field: func(c *Config) any { return &c.Redis.Password }},
+		{name: "cluster", kind: kindBool, help: "the address is a node of a Redis Cluster",
+			field: func(c *Config) any { return &c.Redis.Cluster }},
+		{name: "timeout", kind: kindDuration, help: "to connect, and for one command",
+			field: func(c *Config) any { return &c.Redis.Timeout }},
+		{name: "ca-file", kind: kindPath, help: "PEM file of further certificate authorities, for rediss://",
+			field: func(c *Config) any { return &c.Redis.CAFile }},
+	}
+}
+
+func s3Rows() []row {
+	return []row{
+		{name: "region", flag: "s3-region", help: "region of the bucket; empty: asked of the bucket",
+			field: func(c *Config) any { return &c.Store.Region }},
+		{name: "endpoint", kind: kindURL, flag: "s3-endpoint", help: "https://host[:port] of a store that is not AWS; empty: AWS",
+			field: func(c *Config) any { return &c.Store.Endpoint }},
+		{name: "path-style-access", kind: kindBool, flag: "s3-path-style", preset: "as the endpoint needs",
+			help:  "bucket in the path instead of the host name",
+			field: func(c *Config) any { return &c.Store.PathStyle }},
+		{name: "access-key-id", kind: kindSecret, help: "static key; empty: the AWS default chain (environment, profile, IRSA, container, instance role)",
+			field: func(c *Config) any { return &c.Store.AccessKeyID }},
+		{name: "secret-access-key", kind: kindSecret, help: "belongs to access-key-id: both or none",
+			field: func(c *Config) any { return &c.Store.SecretAccessKey }},
+		{name: "session-token", kind: kindSecret, help: "of temporary static keys",
+			field: func(c *Config) any { return &c.Store.SessionToken }},
+		{name: "ca-file", kind: kindPath, help: "PEM file of further certificate authorities",
+			field: func(c *Config) any { return &c.Store.CAFile }},
+		{name: "sse", help: "server-side encryption: AES256 or aws:kms; empty: the bucket's default",
+			field: func(c *Config) any { return &c.Store.SSE }},
+		{name: "sse-kms-key-id", help: "key for aws:kms; empty: the bucket's key",
+			field: func(c *Config) any { return &c.Store.SSEKMSKeyID }},
+		{name: "storage-class", help: "storage class of the objects; empty: the bucket's default",
+			field: func(c *Config) any { return &c.Store.StorageClass }},
+		{name: "multipart-threshold", kind: kindSize, help: "larger objects go up in parts",
+			field: func(c *Config) any { return &c.Store.MultipartThreshold }},
+		{name: "part-size", kind: kindSize, help: "size of a part",
+			field: func(c *Config) any { return &c.Store.PartSize }},
+	}
+}
+
+func workerRows() []row {
+	return []row{
+		{name: "enabled", kind: kindBool, help: "false: run does nothing but say so",
+			field: func(c *Config) any { return &c.Worker.Enabled }},
+		{name: "tick-interval", kind: kindDuration, flag: "tick-interval", help: "from the start of one pass to the next",
+			field: func(c *Config) any { return &c.Worker.TickInterval }},
+		{name: "lease-duration", kind: kindDuration, flag: "lease-duration", help: "length of the leader's lease; must be longer than the tick",
+			field: func(c *Config) any { return &c.Lease.Duration }},
+		{name: "page-size", kind: kindNumber, flag: "page-size", help: "most entries of one XRANGE; the worker takes fewer where they are large or slow",
+			field: func(c *Config) any { return &c.Redis.PageSize }},
+		{name: "page-reader", help: "direct: own connections, the fast one; client: the general client",
+			field: func(c *Config) any { return &c.Redis.Reader }},
+		{name: "concurrency", kind: kindNumber, flag: "concurrency", preset: "one per CPU", help: "segments copied at once",
+			field: func(c *Config) any { return &c.Worker.Concurrency }},
+		{name: "seal-grace", kind: kindDuration, flag: "seal-grace", help: "a segment is copied no sooner after it was sealed",
+			field: func(c *Config) any { return &c.Worker.SealGrace }},
+		{name: "spool-dir", kind: kindPath, flag: "spool-dir", preset: "the system's temporary folder", help: "where files grow that are too large for memory",
+			field: func(c *Config) any { return &c.Worker.SpoolDir }},
+		{name: "spool-memory", kind: kindSize, flag: "spool-memory", help: "unfinished files kept in memory, all together",
+			field: func(c *Config) any { return &c.Worker.SpoolMemory }},
+		{name: "sla", kind: kindDuration, help: "over the tick: a sealed segment that waits longer breaks the SLA",
+			field: func(c *Config) any { return &c.Worker.SLA }},
+		{name: "http.address", flag: "http-address", help: "host:port of metrics, health and status page; empty: off",
+			field: func(c *Config) any { return &c.Ops.Address }},
+		{name: "http.pprof", kind: kindBool, help: "serve /debug/pprof there too",
+			field: func(c *Config) any { return &c.Ops.Pprof }},
+		{name: "log.level", flag: "log-level", help: "debug, info, warn or error",
+			field: func(c *Config) any { return &c.Ops.LogLevel }},
+		{name: "log.format", flag: "log-format", help: "auto (console on a terminal, else JSON), console or json",
+			field: func(c *Config) any { return &c.Ops.LogFormat }},
+	}
+}
+
+func layoutRows() []row {
+	return []row{
+		{name: "topics", help: "topic registry: Set of names, or a JSON document",
+			field: func(c *Config) any { return &c.Redis.Layout.Topics }},
+		{name: "topic", help: "topic registry: Hash of one topic",
+			field: func(c *Config) any { return &c.Redis.Layout.Topic }},
+		{name: "stream", help: "stream key of a partition; object paths begin with it",
+			field: func(c *Config) any { return &c.Redis.Layout.Stream }},
+		{name: "segment-stream", help: "stream of one segment",
+			field: func(c *Config) any { return &c.Redis.Layout.SegmentStream }},
+		{name: "manifest", help: "manifest of a partition",
+			field: func(c *Config) any { return &c.Redis.Layout.Manifest }},
+		{name: "lease", help: "leader lease",
+			field: func(c *Config) any { return &c.Redis.Layout.Lease }},
+	}
+}

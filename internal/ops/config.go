@@ -1,0 +1,62 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Config of the HTTP server and the logger.
+type Config struct {
+	Address   string // host:port of the HTTP server; "" = off
+	Pprof     bool   // serve /debug/pprof
+	LogLevel  string // debug, info, warn, error
+	LogFormat string // auto (console on a terminal, else JSON), console, json
+}
+
+// DefaultConfig is the configuration when nothing is said.
+func DefaultConfig() Config {
+	return Config{Address: "127.0.0.1:9477", LogLevel: "info", LogFormat: "auto"}
+}
+
+// Levels are the log levels, from the most to the least talkative.
+func Levels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// Formats are the log formats.
+func Formats() []string { return []string{"auto", "console", "json"} }
+
+// Validate returns one error per setting that makes no sense; each begins
+// with the setting's last parts.
+func (c Config) Validate() []error {
+	var errs []error
+	if c.Address != "" {
+		if err := checkAddress(c.Address); err != nil {
+			errs = append(errs, fmt.Errorf("http.address %q: %w", c.Address, err))
+		}
+	}
+	if c.Pprof && c.Address == "" {
+		errs = append(errs, errors.New("http.pprof: it needs http.address, which is empty"))
+	}
+	if !slices.Contains(Levels(), c.LogLevel) {
+		errs = append(errs, fmt.Errorf("log.level %q: want one of %s", c.LogLevel, strings.Join(Levels(), ", ")))
+	}
+	if !slices.Contains(Formats(), c.LogFormat) {
+		errs = append(errs, fmt.Errorf("log.format %q: want one of %s", c.LogFormat, strings.Join(Formats(), ", ")))
+	}
+	return errs
+}
+
+// checkAddress takes host:port and :port; port 0 is any free one.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return errors.New("want host:port, such as 127.0.0.1:9477 or :9477, or nothing to turn the server off")
+	}
+	return nil
+}

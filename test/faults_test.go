@@ -1,0 +1,262 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"korvet-offload/internal/testkit/redisserver"
+	"korvet-offload/segment"
+)
+
+// Everything that can be wrong with one segment or topic, all at once: each
+// is reported on one line, and the good segments move.
+func TestBadInput(t *testing.T) {
+	r := newRig(t)
+	r.orders(30)
+	manifest := func(p int) string { return fmt.Sprintf("korvet:storage:manifest:orders:%d", p) }
+	local := `{"v":1,"state":"SEALED","tier":"LOCAL","count":3,"lastId":"5-0"}`
+	r.redis.Exec("HSET", manifest(0), "10", "not JSON", "11", `{"v":9,"state":"SEALED","tier":"LOCAL"}`, "meta", "x")
+	r.redis.Exec("HSET", manifest(1), "10", local, "11", local, "12", local)
+	r.redis.Exec("SET", "korvet:storage:local:orders:1:10", "a string")
+	r.redis.Exec("XADD", "korvet:storage:local:orders:1:11", "4-0", "f", "v")
+	r.redis.Pipe(redisserver.AppendCommand(nil, "XADD", "korvet:storage:local:orders:1:13", "5-0", "\xff\xfe", "v"))
+	r.redis.Exec("HSET", manifest(1), "13", local)
+	r.redis.Exec("SADD", "korvet:topics", "a/b", "odd")
+	r.redis.Exec("HSET", "korvet:topic:odd", "retention.ms", "soon")
+	r.redis.Exec("SADD", "korvet:topics", "wrong")
+	r.redis.Exec("HSET", "korvet:topic:wrong", "remote.storage.enable", "true")
+	r.redis.Exec("SET", "korvet:storage:manifest:wrong:0", "no hash")
+
+	stdout, stderr, code := r.run("run", "--once")
+	if code != 1 || !strings.Contains(stdout, "12 of 16 sealed segments moved") {
+		t.Errorf("exit %d\n%s", code, stdout)
+	}
+	for _, want := range []string{
+		"segment orders:0/10: illegal manifest entry",
+		"segment orders:0/11: unknown manifest entry version 9",
+		"segment orders:0/meta: illegal manifest entry",
+		"segment orders:1/10: ", "segment orders:1/11: source stream too short", "segment orders:1/12: source stream missing",
+		"segment orders:1/13: ", "field name is not UTF-8",
+		`topic "a/b": illegal topic name`, `topic "odd": `, "partition wrong:0: ",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("stderr lacks %q", want)
+		}
+	}
+	if lines := strings.Count(stderr, "\n"); lines != 10 {
+		t.Errorf("%d lines on stderr, want 10:\n%s", lines, stderr)
+	}
+	r.mustBeDone()
+}
+
+func TestWrongSettings(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	locked := redisserver.Start(t, redisserver.Password("another"))
+	const password = "pa55word-that-nobody-may-see"
+	for name, c := range map[string]struct {
+		env  []string
+		args []string
+		code int
+		want string
+	}{
+		"lease not above the tick": {[]string{"KORVET_STORAGE_OFFLOAD_LEASE_DURATION=1m"}, []string{"run"}, 2, "tick-interval"},
+		"misspelt":                 {[]string{"KORVET_STORAGE_OFFLOAD_TICK_INTREVAL=1m"}, []string{"run"}, 2, "TICK_INTERVAL"},
+		"no such flag":             {nil, []string{"run", "--onec"}, 2, "onec"},
+		"no such command":          {nil, []string{"rnu"}, 2, "rnu"},
+		"argument":                 {nil, []string{"status", "orders"}, 2, "unexpected argument"},
+		"wrong password":           {[]string{"KORVET_REDIS_URI=redis://:" + password + "@" + locked.Addr}, []string{"run", "--once"}, 1, "password"},
+		"nobody listens":           {[]string{"KORVET_REDIS_URI=redis://:" + password + "@" + closedPort(t)}, []string{"run", "--once"}, 1, "refused"},
+		"no bucket":                {[]string{"KORVET_STORAGE_REMOTE_PATH=s3://nothere/x"}, []string{"run", "--once"}, 1, "nothere"},
+		"wrong secret":             {[]string{"KORVET_STORAGE_S3_SECRET_ACCESS_KEY=" + password}, []string{"run", "--once"}, 1, "secret-access-key"},
+		"no remote path":           {[]string{"KORVET_STORAGE_REMOTE_PATH="}, []string{"run", "--once"}, 2, "remote-path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.env = c.env
+			defer func() { r.env = nil }()
+			stdout, stderr, code := r.run(c.args...)
+			if code != c.code || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit %d, want %d with %q\n%s", code, c.code, c.want, stderr)
+			}
+			if strings.Contains(stdout+stderr, password) || strings.Contains(stderr, "goroutine ") {
+				t.Errorf("a secret or a stack was printed:\n%s%s", stdout, stderr)
+			}
+			t.Log(strings.TrimSpace(stderr))
+		})
+	}
+	for key, e := range r.entries() {
+		if e.Tier != segment.Local {
+			t.Errorf("%s was flipped", key)
+		}
+	}
+	if _, stderr, code := r.run("run", "--once"); code != 0 {
+		t.Errorf("afterwards: exit %d\n%s", code, stderr)
+	}
+	r.mustBeDone()
+}
+
+// closedPort is an address where nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// A daemon that is up before Redis and the store waits for both, alive and
+// not ready, and needs nobody to go on.
+func TestDaemonWaitsForItsServers(t *testing.T) {
+	r := newRig(t)
+	r.orders(20)
+	r.redis.Stop()
+	address := closedPort(t)
+	r.env = []string{"KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=" + address, "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=200ms",
+		"KORVET_STORAGE_OFFLOAD_LEASE_DURATION=1s"}
+	p := r.start("run")
+	await(t, "the daemon says that it waits", 10*time.Second, func() bool { return strings.Contains(p.log(), "waiting for redis") })
+	if status, _ := get(address, "/livez"); status != 200 {
+		t.Errorf("liveness %d", status)
+	}
+	if status, body := get(address, "/readyz"); status != 503 || !strings.Contains(body, "refused") {
+		t.Errorf("readiness %d %s", status, body)
+	}
+	r.redis.Relaunch()
+	r.ledger = map[string]written{} // an empty Redis
+	r.orders(20)
+	await(t, "the daemon is ready", 20*time.Second, func() bool { status, _ := get(address, "/readyz"); return status == 200 })
+	await(t, "every segment is REMOTE", 20*time.Second, func() bool {
+		for _, e := range r.entries() {
+			if e.Tier != segment.Remote {
+				return false
+			}
+		}
+		return true
+	})
+	r.mustBeDone()
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t, 20*time.Second); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.log())
+	}
+}
+
+// A store that takes connections and never answers must not keep the program
+// from stopping, and the lease is given back.
+func TestStopWhileTheStoreHangs(t *testing.T) {
+	r := newRig(t)
+	r.orders(20)
+	hole := blackHole(t)
+	r.env = []string{"KORVET_STORAGE_S3_ENDPOINT=http://" + hole}
+	p := r.start("run")
+	await(t, "the lease is taken", 20*time.Second, func() bool {
+		return strings.TrimSpace(r.redis.Exec("EXISTS", "korvet:storage:offload:lease")) == "1"
+	})
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t, 20*time.Second); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.log())
+	}
+	if got := strings.TrimSpace(r.redis.Exec("EXISTS", "korvet:storage:offload:lease")); got != "0" {
+		t.Error("the lease was not given back")
+	}
+}
+
+// blackHole takes connections and says nothing.
+func blackHole(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestFullSpoolFolder(t *testing.T) {
+	r := newRig(t)
+	r.orders(20)
+	r.env = []string{"KORVET_STORAGE_OFFLOAD_SPOOL_DIR=" + filepath.Join(t.TempDir(), "nothere"), "KORVET_STORAGE_OFFLOAD_SPOOL_MEMORY=0"}
+	_, stderr, code := r.run("run", "--once")
+	if code != 1 || !strings.Contains(stderr, "spool-dir") || strings.Count(stderr, "\n") != 12 {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	r.env = nil
+	if _, stderr, code := r.run("run", "--once"); code != 0 {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	r.mustBeDone()
+}
+
+// A place that belongs to another namespace is refused before anything is
+// written there.
+func TestForeignRemotePath(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	if _, stderr, code := r.run("run", "--once"); code != 0 {
+		t.Fatal(stderr)
+	}
+	r.env = []string{"KORVET_NAMESPACE=other"}
+	_, stderr, code := r.run("run", "--once")
+	if code != 2 || !strings.Contains(stderr, "korvet") || !strings.Contains(stderr, "other") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	for _, args := range [][]string{{"demo", "--dir", dir}, {"demo", "--messages", "2000", "--redis-uri", r.redis.URI(), "--dir", dir}} {
+		stdout, stderr, code := r.run(args...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "every message read back and compared") || strings.Count(stdout, "\n") < 14 {
+			t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	if got := strings.TrimSpace(r.redis.Exec("DBSIZE")); got != "0" {
+		t.Errorf("the demo left %s keys", got)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
+		t.Errorf("files: %v, %v", files, err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	r := newRig(t)
+	r.orders(10)
+	stdout, _, code := r.run("status", "--output", "json")
+	type view struct {
+		Registry   string
+		Partitions []struct{ Sealed, Remote, Open int }
+		Lag        struct {
+			Segments int
+			SLAMet   bool `json:"sla_met"`
+		}
+	}
+	v := decode[view](t, stdout)
+	if code != 0 || v.Registry != "set" || len(v.Partitions) != 4 || v.Partitions[0].Sealed != 3 || v.Lag.Segments != 12 || v.Lag.SLAMet {
+		t.Errorf("exit %d: %+v", code, v)
+	}
+	if _, stderr, code := r.run("run", "--once"); code != 0 {
+		t.Fatal(stderr)
+	}
+	stdout, _, _ = r.run("status", "--output", "json")
+	v = decode[view](t, stdout)
+	if v.Partitions[0].Remote != 3 || v.Lag.Segments != 0 || !v.Lag.SLAMet {
+		t.Errorf("afterwards: %+v", v)
+	}
+}
