@@ -40,7 +40,7 @@ bench: setup ## the table of docs/performance.md; BENCH= narrows it
 	cd test/bench && $(GO) run . $(BENCH)
 
 docs: ## write the generated pages again
-	$(GO) test ./internal/config -run TestReference -update
+	$(GO) generate ./internal/config
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@bash test/fuzz.sh $(FUZZTIME)

@@ -108,6 +108,7 @@ func (c *catalog) topicNames() []string {
 func brokerOnly() []string {
 	return []string{
 		"korvet.storage.local", "korvet.storage.remote.iceberg", "korvet.storage.remote.metrics",
+		"korvet.storage.remote.index", "korvet.storage.remote.s3.credentials", "korvet.storage.s3.credentials",
 		"korvet.redis.pool", "korvet.redis.iothreads", "korvet.redis.circuitbreaker", "korvet.redis.metrics",
 	}
 }

@@ -50,8 +50,8 @@ func (l *loader) readVariable(variable, text string) {
 // isBrokerVariable says whether a variable sets something of the broker's.
 func (l *loader) isBrokerVariable(upper string) bool {
 	for _, name := range []string{
-		"STORAGE_LOCAL", "STORAGE_REMOTE_ICEBERG", "STORAGE_REMOTE_METRICS", "REDIS_POOL", "REDIS_IO_THREADS",
-		"REDIS_IOTHREADS", "REDIS_CIRCUIT_BREAKER", "REDIS_CIRCUITBREAKER", "REDIS_METRICS",
+		"STORAGE_LOCAL", "STORAGE_REMOTE_ICEBERG", "STORAGE_REMOTE_METRICS", "STORAGE_REMOTE_INDEX",
+		"STORAGE_REMOTE_S3_CREDENTIALS", "STORAGE_S3_CREDENTIALS", "REDIS_POOL", "REDIS_IO_THREADS", "REDIS_IOTHREADS", "REDIS_CIRCUIT_BREAKER", "REDIS_CIRCUITBREAKER", "REDIS_METRICS",
 	} {
 		if upper == "KORVET_"+name || strings.HasPrefix(upper, "KORVET_"+name+"_") {
 			return true
