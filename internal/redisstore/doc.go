@@ -1,0 +1,30 @@
+// Package redisstore is the Redis side of the program: the topic registry,
+// the manifests, the streams of segments page by page, and the server's
+// clock.
+//
+// Guarantees:
+//   - A manifest is changed only by Swap, one field of one key at a time, and
+//     only if the field's bytes are those that the caller has read.
+//   - Streams are read and never changed.
+//   - Every script and command touches one key, so a Redis Cluster serves it
+//     without hash tags.
+//   - A page is a whole reply of the server, or its first entries up to the
+//     memory bound; a reply that was cut is asked for again. A reader says
+//     io.EOF only when the server has answered that nothing follows.
+//   - Every call ends when its context does, or after the timeout.
+//   - Errors name the command, the key and what to do, are of a closed list
+//     of classes, and never hold the password.
+//
+// Non-guarantees:
+//   - A manifest with more fields than one HSCAN call returns is not read at
+//     one instant. Each entry is a true value of its time, which is all that a
+//     compare-and-set per entry needs.
+//   - A stream that changes while it is read gives what was there at each
+//     page. Who copies it compares StreamInfo from before and after.
+//   - After a connection was lost in mid-stream the reader goes on with
+//     whichever server answers at the address. After a failover that may be
+//     one that knows less; StreamInfo tells.
+//
+// Only commands of Redis 6.2 are needed. A Store may be used from any
+// goroutine; a page reader from one at a time.
+package redisstore

@@ -1,0 +1,34 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MinDuration is the shortest lease: below it, a renewal at a third of the
+// length would race with ordinary pauses of the network and the collector.
+const MinDuration = 100 * time.Millisecond
+
+// Config of a lease.
+type Config struct {
+	Key      string        // the Redis key
+	Duration time.Duration // PX of the key, MinDuration or more; renewed at a third of it
+}
+
+// DefaultConfig is the configuration of a lease about which nothing is said.
+// The key depends on the layout of the keys and stays empty.
+func DefaultConfig() Config { return Config{Duration: 2 * time.Minute} }
+
+// Validate returns one error per setting that makes no sense; each begins
+// with the setting's last part.
+func (c Config) Validate() []error {
+	var errs []error
+	if c.Key == "" {
+		errs = append(errs, errors.New("lease: the key is empty"))
+	}
+	if c.Duration < MinDuration {
+		errs = append(errs, fmt.Errorf("lease-duration %s: want %s or more", c.Duration, MinDuration))
+	}
+	return errs
+}

@@ -1,0 +1,25 @@
+package lease
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestConfigValidate(t *testing.T) {
+	good := DefaultConfig()
+	good.Key = "k"
+	for _, tt := range []struct {
+		c    Config
+		want string
+	}{
+		{good, "[]"},
+		{Config{Key: "k", Duration: MinDuration}, "[]"},
+		{Config{Key: "k", Duration: 99 * time.Millisecond}, "[lease-duration 99ms: want 100ms or more]"},
+		{Config{}, "[lease: the key is empty lease-duration 0s: want 100ms or more]"},
+	} {
+		if got := fmt.Sprint(tt.c.Validate()); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.c, got, tt.want)
+		}
+	}
+}

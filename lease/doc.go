@@ -1,0 +1,22 @@
+// Package lease decides who may act: one key in Redis, held by one process at
+// a time.
+//
+// Guarantees, while the clocks below hold: a leadership ends, on its own and
+// whatever Redis does, before the key can expire on the server. It ends at
+// once when a renewal finds that the key is gone or somebody else's, so at
+// most one renewal interval, a third of the duration, after that happened. A
+// key that holds another's token is neither prolonged nor deleted.
+//
+// Non-guarantees: the lease is for efficiency, never for safety. A process
+// that was stopped, or whose work does not look at its context, goes on for a
+// while after the lease has passed to another; so does one whose lease was
+// lost in a failover to a replica that never had it. Whatever is done under a
+// lease has to be right with two leaders at once. There is no order among
+// those who wait.
+//
+// Clocks: time is measured on the monotonic clock of this process, from
+// before a request is sent, and the last tenth of the duration is given away
+// as a margin. The rate of that clock may differ from the server's by that
+// tenth; what time it is does not matter on either side. A machine that is
+// suspended as a whole stops its monotonic clock: see non-guarantees.
+package lease

@@ -1,0 +1,177 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// ErrLost is the cause of a leadership's end that nobody asked for: the key
+// was gone or another's, or could not be renewed in time.
+var ErrLost = errors.New("lease lost")
+
+// ErrHeld says that the lease is held by somebody else; *HeldError has for
+// how long yet.
+var ErrHeld = errors.New("lease is held by another")
+
+// HeldError is ErrHeld with what is known of it.
+type HeldError struct {
+	Key       string
+	Remaining time.Duration // until it expires unless it is renewed; negative if it never does
+}
+
+func (e *HeldError) Error() string {
+	if e.Remaining < 0 {
+		return fmt.Sprintf("lease %s: %s and never expires: somebody else wrote the key; delete it", e.Key, ErrHeld)
+	}
+	return fmt.Sprintf("lease %s: %s for another %s", e.Key, ErrHeld, e.Remaining)
+}
+
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// commands is what a lease needs of Redis. Each call may fail with its answer
+// lost on the way.
+type commands interface {
+	// acquire takes the key for a time if it is free or holds the token
+	// already; otherwise held is for how long it is taken yet.
+	acquire(ctx context.Context, key, token string, d time.Duration) (ok bool, held time.Duration, err error)
+	// renew prolongs the key if it holds the token.
+	renew(ctx context.Context, key, token string, d time.Duration) (bool, error)
+	// release deletes the key if it holds the token.
+	release(ctx context.Context, key, token string) error
+}
+
+// Lease is one process's claim to a key. Its methods may be called from any
+// goroutine; it is held once at a time.
+type Lease struct {
+	cfg   Config
+	redis commands
+
+	turn  sync.Mutex // of Acquire; guards spare
+	spare string     // token of an attempt whose answer was lost: the key may hold it
+
+	mu     sync.Mutex // never held while Redis is asked
+	holder *holder
+}
+
+// New makes a lease of a key. The duration must be positive; renewals happen
+// at a third of it.
+func New(client rueidis.Client, c Config) *Lease { return newLease(newScripts(client), c) }
+
+func newLease(redis commands, c Config) *Lease { return &Lease{cfg: c, redis: redis} }
+
+// Acquire takes the lease. The context that it returns is the leadership: it
+// ends with ctx, with release, or with the cause ErrLost. The lease is
+// renewed until release is called or it is lost, even when ctx has ended, so
+// that work can be wound up under it.
+//
+// release must be called, when the work under the leadership is done. It waits
+// for the renewal to end and deletes the key if it is still ours; an error
+// means that the key may stay until it expires. Calling it again does nothing
+// and returns the same.
+//
+// When somebody else holds the lease the error is ErrHeld, a *HeldError.
+func (l *Lease) Acquire(ctx context.Context) (leadership context.Context, release func(context.Context) error, err error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if l.held() != nil {
+		return nil, nil, fmt.Errorf("acquire lease %s: this process has not given it back yet", l.cfg.Key)
+	}
+	token := l.spare
+	if token == "" {
+		token = rand.Text()
+	}
+	sent := time.Now()
+	limited, done := limit(ctx, l.cfg.callTimeout())
+	defer done()
+	ok, held, err := l.redis.acquire(limited, l.cfg.Key, token, l.cfg.Duration)
+	if err != nil {
+		l.spare = token
+		return nil, nil, fmt.Errorf("acquire lease %s: %w", l.cfg.Key, cause(ctx, err))
+	}
+	if !ok {
+		return nil, nil, &HeldError{l.cfg.Key, held}
+	}
+	l.spare = ""
+	leadership, h := hold(ctx, l.cfg, l.redis, token, sent)
+	l.set(h)
+	return leadership, l.release(h), nil
+}
+
+func (l *Lease) held() *holder {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holder
+}
+
+func (l *Lease) set(h *holder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder = h
+}
+
+// release gives the holder's lease back, once.
+func (l *Lease) release(h *holder) func(context.Context) error {
+	var once sync.Once
+	var err error
+	return func(ctx context.Context) error {
+		once.Do(func() {
+			err = h.giveBack(ctx)
+			l.set(nil)
+		})
+		return err
+	}
+}
+
+// Healthy is false when this process holds on to a leadership that it could
+// not renew: a full renewal interval has passed since the key must have
+// expired, and release has not been called. A follower is healthy, and so is a
+// leader that gave up in time.
+func (l *Lease) Healthy(now time.Time) bool {
+	h := l.held()
+	return h == nil || now.Sub(h.renewedAt()) <= l.cfg.Duration+l.cfg.interval()
+}
+
+// interval is from one renewal to the next.
+func (c Config) interval() time.Duration { return c.Duration / 3 }
+
+// retry is from a renewal that failed to the next.
+func (c Config) retry() time.Duration { return c.Duration / 12 }
+
+// callTimeout bounds one call, so that another fits in before the end.
+func (c Config) callTimeout() time.Duration { return c.Duration / 6 }
+
+// valid is how long a leadership lasts from when its renewal was sent.
+func (c Config) valid() time.Duration { return c.Duration - c.Duration/10 }
+
+// errNoAnswer stands in for the end of limit's context.
+var errNoAnswer = errors.New("no answer from Redis in time")
+
+// cause tells the end of one call's time from that of the caller's context.
+func cause(ctx context.Context, err error) error {
+	if (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() == nil {
+		return errNoAnswer
+	}
+	return err
+}
+
+// limit ends a context after a time without showing a deadline: with a
+// deadline the Redis library waits for that alone, and does not see when ctx
+// ends.
+func limit(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(timeout, cancel)
+	return hidden{ctx}, func() {
+		timer.Stop()
+		cancel()
+	}
+}
+
+type hidden struct{ context.Context }
+
+func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -1,0 +1,63 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// acquireScript also takes a key that holds the token already: that of an
+// attempt whose answer was lost.
+const acquireScript = `if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  return {1, 0}
+end
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {1, 0}
+end
+return {0, redis.call('PTTL', KEYS[1])}`
+
+const renewScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0`
+
+const releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('DEL', KEYS[1])
+end
+return 0`
+
+// scripts are the commands on a real server, each one script on one key.
+type scripts struct {
+	client                         rueidis.Client
+	acquiring, renewing, releasing *rueidis.Lua
+}
+
+func newScripts(client rueidis.Client) *scripts {
+	return &scripts{client, rueidis.NewLuaScript(acquireScript), rueidis.NewLuaScript(renewScript), rueidis.NewLuaScript(releaseScript)}
+}
+
+func (s *scripts) acquire(ctx context.Context, key, token string, d time.Duration) (bool, time.Duration, error) {
+	reply, err := s.acquiring.Exec(ctx, s.client, []string{key}, []string{token, millis(d)}).AsIntSlice()
+	if err != nil {
+		return false, 0, err
+	}
+	if len(reply) != 2 {
+		return false, 0, errors.New("the server's answer makes no sense")
+	}
+	return reply[0] == 1, time.Duration(reply[1]) * time.Millisecond, nil
+}
+
+func (s *scripts) renew(ctx context.Context, key, token string, d time.Duration) (bool, error) {
+	n, err := s.renewing.Exec(ctx, s.client, []string{key}, []string{token, millis(d)}).AsInt64()
+	return n == 1, err
+}
+
+func (s *scripts) release(ctx context.Context, key, token string) error {
+	return s.releasing.Exec(ctx, s.client, []string{key}, []string{token}).Error()
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
