@@ -15,9 +15,9 @@ const description = `A partition of a Korvet topic is a row of segments, each a 
 program copies sealed segments to an object store, one Parquet file each, and
 marks them REMOTE in the partition's manifest once the file has been verified.
 
-See it work, with nothing installed:   korvet-offload demo
+See it work, with nothing installed:    korvet-offload demo
 Try it on your Redis, changing nothing: korvet-offload run --once --dry-run --redis-uri redis://host:6379 --remote-path s3://bucket/prefix
-Run it:                                korvet-offload run --config settings.yml
+Run it:                                 korvet-offload run --config settings.yml
 
 Settings come from flags, environment variables, a YAML file (the broker's
 application.yml will do) and defaults, in this order. "korvet-offload config
@@ -35,7 +35,6 @@ func (p Process) app() *cli.App {
 		Description:          description,
 		UsageText:            "korvet-offload COMMAND [options]",
 		Version:              version().String(),
-		HideVersion:          true, // the command says more
 		Writer:               p.Stdout,
 		ErrWriter:            p.Stderr,
 		EnableBashCompletion: true,
@@ -63,7 +62,7 @@ func (p Process) withUsage(commands []*cli.Command) []*cli.Command {
 		action, takesArgs := c.Action, c.ArgsUsage != ""
 		c.Action = func(ctx *cli.Context) error {
 			if ctx.Args().Present() && !takesArgs {
-				return usageError{fmt.Errorf("%s: unexpected argument %q; see korvet-offload %s --help", c.Name, ctx.Args().First(), c.Name)}
+				return usageError{fmt.Errorf("%s: unexpected argument %q; see %s --help", c.Name, ctx.Args().First(), ctx.Command.HelpName)}
 			}
 			return action(ctx)
 		}
@@ -72,11 +71,7 @@ func (p Process) withUsage(commands []*cli.Command) []*cli.Command {
 }
 
 func wrongUsage(c *cli.Context, err error, _ bool) error {
-	name := "korvet-offload"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
-		name += " " + c.Command.Name
-	}
-	return usageError{fmt.Errorf("%w; see %s --help", err, name)}
+	return usageError{fmt.Errorf("%w; see %s --help", err, c.Command.HelpName)}
 }
 
 // noCommand is called where a command should stand.
@@ -86,10 +81,7 @@ func (p Process) noCommand(c *cli.Context) error {
 	}
 	var names []string
 	for _, sub := range c.Command.Subcommands {
-		names = append(names, sub.Name)
-	}
-	if len(names) == 0 {
-		for _, sub := range c.App.Commands {
+		if sub.Name != "help" {
 			names = append(names, sub.Name)
 		}
 	}

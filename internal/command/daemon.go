@@ -72,6 +72,6 @@ func (d *daemon) work(ctx context.Context) error {
 		return err
 	}
 	d.lease.Store(s.lease)
-	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal})
+	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal, func() bool { return ctx.Err() != nil }})
 	return nil
 }

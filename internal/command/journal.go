@@ -57,13 +57,13 @@ func (j *journal) Leads() {
 	j.log.Info("this instance leads")
 }
 
-// Follows implements offload.LoopObserver.
+// Follows implements offload.LoopObserver. Redis has answered, which is all
+// that a follower needs.
 func (j *journal) Follows() {
-	if j.setFollowing(true) {
-		return
+	j.works()
+	if !j.setFollowing(true) {
+		j.log.Info("another instance leads; this one waits to take over")
 	}
-	j.health.Ready()
-	j.log.Info("another instance leads; this one waits to take over")
 }
 
 func (j *journal) setFollowing(now bool) (before bool) {
@@ -90,6 +90,12 @@ func (j *journal) Passed(r offload.Report, err error) {
 		j.outage("pass given up; going on at the next tick", err, zap.Int("segments_left", r.Left))
 		return
 	}
+	j.works()
+	j.log.Debug("pass done", zap.Int("segments", len(r.Outcomes)), zap.Int("problems", len(r.Problems)), zap.Duration("took", r.Duration))
+}
+
+// works ends an outage, if there was one.
+func (j *journal) works() {
 	j.mu.Lock()
 	recovered := j.down != ""
 	j.down = ""
@@ -98,7 +104,6 @@ func (j *journal) Passed(r offload.Report, err error) {
 	if recovered {
 		j.log.Info("works again")
 	}
-	j.log.Debug("pass done", zap.Int("segments", len(r.Outcomes)), zap.Int("problems", len(r.Problems)), zap.Duration("took", r.Duration))
 }
 
 // outage writes down, once for each cause, why no work can be done.
@@ -139,8 +144,21 @@ func (j *journal) listening(a net.Addr) {
 	j.log.Info("listening", zap.String("address", a.String()))
 }
 
-// loopJournal gives the two Failed methods their names.
-type loopJournal struct{ *journal }
+// loopJournal is a journal as offload.Loop wants it.
+type loopJournal struct {
+	*journal
+	stopping func() bool // the program has been told to stop
+}
 
 // Failed implements offload.LoopObserver.
 func (l loopJournal) Failed(err error) { l.loopFailed(err) }
+
+// Passed implements offload.LoopObserver. A pass that ends because the
+// program does is no fault.
+func (l loopJournal) Passed(r offload.Report, err error) {
+	if err == nil || !l.stopping() {
+		l.journal.Passed(r, err)
+		return
+	}
+	l.log.Info("pass stopped; the next run goes on from the manifests", zap.Int("segments", len(r.Outcomes)), zap.Int("segments_left", r.Left))
+}

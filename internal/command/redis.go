@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/lease"
@@ -65,7 +66,25 @@ type leader struct{ *lease.Lease }
 func (l leader) Acquire(ctx context.Context) (context.Context, func(context.Context) error, error) {
 	lead, release, err := l.Lease.Acquire(ctx)
 	if errors.Is(err, lease.ErrHeld) {
-		err = fmt.Errorf("%w: %w", offload.ErrFollower, err)
+		return nil, nil, fmt.Errorf("%w: %w", offload.ErrFollower, err)
 	}
-	return lead, release, err
+	if err != nil {
+		return nil, nil, leaseError(err)
+	}
+	return lead, func(ctx context.Context) error { return leaseError(release(ctx)) }, nil
+}
+
+// leaseError adds what to do where the user's ACL is in the way: not every
+// server says which command of a script it has refused.
+func leaseError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, refusal := range []string{"NOPERM", "The user executing the script can't", "ACL failure in script"} {
+		if strings.Contains(err.Error(), refusal) {
+			return fmt.Errorf("%w (the user's ACL needs +evalsha +eval +set +get +pexpire +pttl +del for this key; "+
+				"korvet-offload config check --connect says what is missing)", err)
+		}
+	}
+	return err
 }

@@ -65,8 +65,9 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 		}
 	}
 	c := r.Plan.Counts
-	_, err := fmt.Fprintf(p.Stdout, "%d of %d sealed segments moved to %s in %s; %d topics, %d partitions, %d segments remote before, %d open\n",
-		moved(r.Outcomes), c.Sealed, cfg.Store.URL, ago(r.Duration), c.Topics, c.Partitions, c.Remote, c.Open)
+	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s; %s, %s, %s remote before, %d open\n",
+		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), count(c.Topics, "topic"),
+		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open)
 	return err
 }
 
@@ -103,8 +104,10 @@ type copyView struct {
 	Partition int    `json:"partition"`
 	Segment   string `json:"segment"`
 	Messages  *int64 `json:"messages"` // null = the manifest does not say
-	SealedFor string `json:"sealed_for"`
-	Object    string `json:"object"`
+	// SealedSeconds is how long it has been sealed; null = the manifest does
+	// not say.
+	SealedSeconds *float64 `json:"sealed_seconds"`
+	Object        string   `json:"object"`
 }
 
 // printPlan prints what a pass would do.
@@ -115,19 +118,22 @@ func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) 
 	}
 	t := newTable("PARTITION", ">SEGMENT", "ACTION", ">MESSAGES", ">SEALED FOR", "OBJECT")
 	for _, v := range view.Copy {
-		messages := "?"
+		messages, sealedFor := "?", "?"
 		if v.Messages != nil {
 			messages = fmt.Sprint(*v.Messages)
 		}
-		t.add(fmt.Sprintf("%s:%d", v.Topic, v.Partition), v.Segment, "copy", messages, v.SealedFor, v.Object)
+		if v.SealedSeconds != nil {
+			sealedFor = ago(seconds(*v.SealedSeconds))
+		}
+		t.add(fmt.Sprintf("%s:%d", v.Topic, v.Partition), v.Segment, "copy", messages, sealedFor, v.Object)
 	}
 	if len(t.rows) > 0 {
 		if err := t.write(p.Stdout); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%d segments would be copied to %s; %d sealed too short a time ago, %d remote, %d open. Nothing was changed\n",
-		len(view.Copy), cfg.Store.URL, plan.Counts.Grace, plan.Counts.Remote, plan.Counts.Open)
+	_, err := fmt.Fprintf(p.Stdout, "%s would be copied to %s; %d sealed too short a time ago, %d remote, %d open. Nothing was changed\n",
+		count(len(view.Copy), "segment"), cfg.Store.URL, plan.Counts.Grace, plan.Counts.Remote, plan.Counts.Open)
 	return err
 }
 
@@ -136,13 +142,13 @@ func copyViews(plan offload.Plan, layout segment.Layout) []copyView {
 	for _, jobs := range plan.Jobs {
 		for _, j := range jobs {
 			e := j.Stored.Entry
-			v := copyView{Topic: j.Partition.Topic, Partition: j.Partition.Number, Segment: j.Stored.Number.String(), SealedFor: "?",
+			v := copyView{Topic: j.Partition.Topic, Partition: j.Partition.Number, Segment: j.Stored.Number.String(),
 				Object: segment.ObjectPath(layout.StreamKey(j.Partition), j.Stored.Number, e.Copy, "")}
 			if e.Count != segment.NoCount {
 				v.Messages = &e.Count
 			}
 			if e.SealedAt != 0 {
-				v.SealedFor = ago(time.Duration(plan.At.UnixMilli()-e.SealedAt) * time.Millisecond)
+				v.SealedSeconds = new(float64(plan.At.UnixMilli()-e.SealedAt) / 1000)
 			}
 			views = append(views, v)
 		}

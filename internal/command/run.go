@@ -135,7 +135,7 @@ func (p Process) complainAbout(r offload.Report, err error) error {
 		p.complain(problem.Error())
 	}
 	if err != nil {
-		p.complain(fmt.Sprintf("the pass was given up with %d segments left: %v", r.Left, err))
+		p.complain(fmt.Sprintf("the pass was given up with %s left: %v", count(r.Left, "segment"), err))
 	}
 	if err != nil || len(r.Problems) > 0 {
 		return errReported

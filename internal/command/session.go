@@ -47,7 +47,10 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 	}, nil
 }
 
-func (s *session) close() { s.redis.Close() }
+func (s *session) close() {
+	s.redis.Close()
+	s.store.Close()
+}
 
 // runLed makes one pass under the lease; led is false when there was none.
 func (s *session) runLed(ctx context.Context, log *zap.Logger) (r offload.Report, led bool, err error) {

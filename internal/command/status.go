@@ -135,8 +135,9 @@ func (p Process) printStatus(format string, v statusView) error {
 	if !v.Lag.SLAMet {
 		sla = "BROKEN"
 	}
-	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %d topics, %d partitions; lag: %d segments, the oldest waits %s; SLA of %s %s\n",
-		v.Registry, v.Counts.Topics, v.Counts.Partitions, v.Lag.Segments, ago(seconds(v.Lag.OldestSeconds)), seconds(v.Lag.SLASeconds), sla)
+	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; lag: %s, the oldest waits %s; SLA of %s %s\n",
+		v.Registry, count(v.Counts.Topics, "topic"), count(v.Counts.Partitions, "partition"), count(v.Lag.Segments, "segment"),
+		ago(seconds(v.Lag.OldestSeconds)), ago(seconds(v.Lag.SLASeconds)), sla)
 	return err
 }
 

@@ -5,18 +5,27 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 // table prints rows below a header, columns aligned; cells of columns whose
 // header begins with '>' stand to the right.
 type table struct {
 	header []string
+	right  []bool // by column
 	rows   [][]string
 }
 
-func newTable(header ...string) *table { return &table{header: header} }
+func newTable(header ...string) *table {
+	t := &table{header: make([]string, len(header)), right: make([]bool, len(header))}
+	for i, h := range header {
+		t.header[i], t.right[i] = strings.CutPrefix(h, ">")
+	}
+	return t
+}
 
 // add appends a row: one value per column, printed as fmt prints it.
 func (t *table) add(cells ...any) {
@@ -27,34 +36,52 @@ func (t *table) add(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// write prints the table. tabwriter aligns a whole table to one side only, so
-// right-hand columns are padded here.
+// write prints the table: columns stand two blanks apart, lines end without
+// blanks.
 func (t *table) write(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	all := append([][]string{make([]string, len(t.header))}, t.rows...)
-	right := make([]bool, len(t.header))
-	for i, h := range t.header {
-		all[0][i], right[i] = strings.CutPrefix(h, ">")
-	}
-	width := make([]int, len(t.header))
+	all := append([][]string{t.header}, t.rows...)
+	widths := make([]int, len(t.header))
 	for _, row := range all {
 		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
+			widths[i] = max(widths[i], columns(cell))
 		}
 	}
+	var out strings.Builder
 	for _, row := range all {
-		line := make([]string, len(row))
-		for i, cell := range row {
-			if right[i] {
-				cell = strings.Repeat(" ", width[i]-len([]rune(cell))) + cell
-			}
-			line[i] = cell
-		}
-		if _, err := fmt.Fprintln(tw, strings.TrimRight(strings.Join(line, "\t"), " \t")); err != nil {
-			return fmt.Errorf("print a table: %w", err)
+		out.WriteString(t.line(row, widths))
+		out.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, out.String()); err != nil {
+		return fmt.Errorf("print a table: %w", err)
+	}
+	return nil
+}
+
+// line pads the cells of a row.
+func (t *table) line(row []string, widths []int) string {
+	padded := make([]string, len(row))
+	for i, cell := range row {
+		blanks := strings.Repeat(" ", widths[i]-columns(cell))
+		if padded[i] = cell + blanks; t.right[i] {
+			padded[i] = blanks + cell
 		}
 	}
-	return tw.Flush()
+	return strings.TrimRight(strings.Join(padded, "  "), " ")
+}
+
+// columns is how many columns of a terminal a text takes: East Asian wide
+// runes take two, marks that go on top of others none.
+func columns(text string) (n int) {
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.Is(unicode.Mn, r):
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // writeJSON prints a value as indented JSON.
@@ -74,23 +101,43 @@ func size(n int64) string {
 	if n < unit {
 		return fmt.Sprintf("%d B", n)
 	}
-	value, i := float64(n), -1
-	for value >= unit && i < 4 {
+	value, i := float64(n)/unit, 0
+	for value >= unit-0.05 && i < 4 { // what would be printed as 1024.0
 		value /= unit
 		i++
 	}
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[i])
 }
 
-// ago is a duration for people; "-" when there is none.
+// ago is a duration for people, to two or three digits that matter; "-" when
+// there is none.
 func ago(d time.Duration) string {
-	if d <= 0 {
+	const day = 24 * time.Hour
+	switch {
+	case d <= 0:
 		return "-"
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d.Round(10*time.Millisecond) < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	case d.Round(time.Second) < time.Hour:
+		return d.Round(time.Second).String()
+	case d.Round(time.Minute) < 2*day:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
-	if d >= time.Minute {
-		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	d = d.Round(time.Hour)
+	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+}
+
+// count is so many of a thing.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	return d.Round(10 * time.Millisecond).String()
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // rate is how many per second.

@@ -42,7 +42,11 @@ func version() build {
 func (b build) String() string {
 	s := b.Version
 	if b.Revision != "" {
-		s += " (" + b.Revision[:min(12, len(b.Revision))] + ")"
+		s += " (" + b.Revision[:min(12, len(b.Revision))]
+		if b.Modified {
+			s += ", modified"
+		}
+		s += ")"
 	}
 	return s + " " + b.Go
 }

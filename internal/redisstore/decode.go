@@ -51,7 +51,7 @@ func (d *decoder) read(r io.Reader, p *segment.Page, count, limit int, progress 
 	d.reset(p)
 	defer func() { p.SetBuffer(d.buf) }()
 	for {
-		n, err := r.Read(d.room())
+		n, err := r.Read(d.room(limit))
 		d.buf = d.buf[:len(d.buf)+n]
 		if n > 0 {
 			progress(len(d.buf))
@@ -73,13 +73,18 @@ func (d *decoder) read(r io.Reader, p *segment.Page, count, limit int, progress 
 	}
 }
 
-// room is where the next bytes go.
-func (d *decoder) room() []byte {
+// room is where the next bytes go: not far beyond the limit, before it is
+// known whether the reply is left there.
+func (d *decoder) room(limit int) []byte {
 	if len(d.buf) == cap(d.buf) {
 		size := min(max(2*cap(d.buf), firstBuffer), segment.MaxPageBytes)
 		d.buf = append(make([]byte, 0, size), d.buf...)
 	}
-	return d.buf[len(d.buf):cap(d.buf)]
+	room := d.buf[len(d.buf):cap(d.buf)]
+	if left := limit - len(d.buf); left >= 0 && left < len(room)-firstBuffer {
+		room = room[:left+firstBuffer]
+	}
+	return room
 }
 
 // leave cuts the page behind its last whole entry.

@@ -19,11 +19,12 @@ func (m model) run(p *pacer, pages int) []int {
 	counts := make([]int, pages)
 	for i := range counts {
 		counts[i] = p.count
-		wait := m.rtt + time.Duration(p.count)*m.perEntry
+		n := p.next()
+		wait := m.rtt + time.Duration(n)*m.perEntry
 		if m.noise != nil {
 			wait += m.noise(i)
 		}
-		p.done(p.count, p.count*m.entryBytes, wait, m.rtt)
+		p.done(n, n*m.entryBytes, wait, m.rtt)
 	}
 	return counts
 }
@@ -52,7 +53,11 @@ func TestPacerSettles(t *testing.T) {
 		}}, 10_000, 900, 1_100},
 		"noise of up to 3 ms": {model{200, 800 * time.Nanosecond, 1 * time.Millisecond, func(int) time.Duration {
 			return time.Duration(random.Int64N(int64(3 * time.Millisecond)))
-		}}, 10_000, 1_200, 2_500},
+		}}, 10_000, 900, 2_700},
+		"a busy server, near by": {model{200, 800 * time.Nanosecond, 50 * us, func(int) time.Duration {
+			return 1500 * us
+		}}, 10_000, 900, 1_100},
+		"a slow and busy server": {model{200, 20 * us, 50 * us, func(int) time.Duration { return 1500 * us }}, 10_000, 30, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPacer(c.limit)

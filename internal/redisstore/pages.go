@@ -124,7 +124,7 @@ func (r *pages) read(ctx context.Context, into *segment.Page) error {
 }
 
 func (r *pages) request() request {
-	return request{key: r.key, from: r.next, to: r.to, after: r.after, count: r.pace.count}
+	return request{key: r.key, from: r.next, to: r.to, after: r.after, count: r.pace.next()}
 }
 
 // accept checks the page's ids and moves on behind it.

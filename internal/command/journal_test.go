@@ -1,0 +1,162 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"korvet-offload/internal/ops"
+	"korvet-offload/offload"
+	"korvet-offload/s3sink"
+	"korvet-offload/segment"
+)
+
+// book is a journal and what it has written.
+type book struct {
+	t *testing.T
+	*journal
+	logs *observer.ObservedLogs
+	web  http.Handler
+}
+
+func newBook(t *testing.T) book {
+	core, logs := observer.New(zapcore.DebugLevel)
+	health := ops.NewHealth(func() error { return nil })
+	return book{t, newJournal(zap.New(core), health), logs, ops.Handler(ops.Config{}, health)}
+}
+
+// wrote checks the lines at info and above since the last call: level,
+// message, and the fields in the order in which they were given.
+func (b book) wrote(want ...string) {
+	b.t.Helper()
+	var got []string
+	for _, e := range b.logs.TakeAll() {
+		if e.Level < zapcore.InfoLevel {
+			continue
+		}
+		line := e.Level.String() + " " + e.Message
+		for _, f := range e.Context {
+			line += fmt.Sprintf(" %s=%v", f.Key, e.ContextMap()[f.Key])
+		}
+		got = append(got, line)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		b.t.Errorf("wrote %q\nwant  %q", got, want)
+	}
+}
+
+// ready checks what the readiness probe says.
+func (b book) ready(want string) {
+	b.t.Helper()
+	w := httptest.NewRecorder()
+	b.web.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if got := strings.TrimSpace(w.Body.String()); got != want {
+		b.t.Errorf("ready: %q, want %q", got, want)
+	}
+}
+
+func problem(n string, reason offload.Reason) offload.Problem {
+	return offload.Problem{Topic: "t", Segment: n, Reason: reason, Err: errors.New("cause of " + string(reason))}
+}
+
+func TestProblemIsWrittenWhenItComesChangesAndGoes(t *testing.T) {
+	b := newBook(t)
+	b.ready("not ready: starting")
+	const parked = "warn parked; tried again with back-off, all else goes on what=segment t:0/1 "
+	one, changed := problem("1", offload.ReasonShortStream), problem("1", offload.ReasonStore)
+	b.Passed(offload.Report{Problems: []offload.Problem{one}}, nil)
+	b.wrote(parked + "reason=short_stream cause=cause of short_stream")
+	b.ready("ready") // one bad segment is no reason
+	b.Passed(offload.Report{Problems: []offload.Problem{one}}, nil)
+	b.wrote()
+	b.Passed(offload.Report{Problems: []offload.Problem{changed, problem("2", offload.ReasonStore)}}, nil)
+	b.wrote(parked+"reason=store cause=cause of store",
+		"warn parked; tried again with back-off, all else goes on what=segment t:0/2 reason=store cause=cause of store")
+	b.Passed(offload.Report{Problems: []offload.Problem{problem("2", offload.ReasonStore)}}, nil)
+	b.wrote("info no longer parked what=segment t:0/1")
+	b.Passed(offload.Report{}, nil)
+	b.wrote("info no longer parked what=segment t:0/2")
+}
+
+func TestOutageIsWrittenOncePerCause(t *testing.T) {
+	b := newBook(t)
+	away, refused := errors.New("redis is away"), errors.New("password refused")
+	b.Passed(offload.Report{Left: 3}, away)
+	b.wrote("error pass given up; going on at the next tick segments_left=3 error=redis is away")
+	b.ready("not ready: redis is away")
+	b.Passed(offload.Report{Left: 4}, away)
+	b.wrote()
+	loopJournal{b.journal, nil}.Failed(refused)
+	b.wrote("error the lease can't be asked for; trying again at the next tick error=password refused")
+	b.ready("not ready: password refused")
+	b.Passed(offload.Report{}, nil)
+	b.wrote("info works again")
+	b.ready("ready")
+	b.Passed(offload.Report{}, nil)
+	b.wrote()
+}
+
+func TestFollowerIsReadyAndSaysSoOnce(t *testing.T) {
+	b := newBook(t)
+	b.Follows()
+	b.wrote("info another instance leads; this one waits to take over")
+	b.ready("ready")
+	b.Follows()
+	b.wrote()
+	b.loopFailed(errors.New("away"))
+	b.wrote("error the lease can't be asked for; trying again at the next tick error=away")
+	b.ready("not ready: away")
+	b.Follows()
+	b.wrote("info works again")
+	b.ready("ready")
+	b.Leads()
+	b.wrote("info this instance leads")
+	b.Lost(errors.New("lease lost"))
+	b.wrote("warn this instance leads no longer; work under way was cancelled error=lease lost")
+	b.Follows()
+	b.wrote("info another instance leads; this one waits to take over")
+}
+
+func TestStopIsNoFault(t *testing.T) {
+	b := newBook(t)
+	b.Passed(offload.Report{}, nil)
+	stopping := false
+	l := loopJournal{b.journal, func() bool { return stopping }}
+	l.Passed(offload.Report{}, errors.New("lease lost"))
+	b.wrote("error pass given up; going on at the next tick segments_left=0 error=lease lost")
+	l.Passed(offload.Report{}, nil)
+	b.wrote("info works again")
+	stopping = true
+	l.Passed(offload.Report{Outcomes: make([]offload.Outcome, 2), Left: 5}, errors.New("terminated"))
+	b.wrote("info pass stopped; the next run goes on from the manifests segments=2 segments_left=5")
+	b.ready("ready")
+}
+
+func TestSegmentsAreWritten(t *testing.T) {
+	b := newBook(t)
+	o := offload.Outcome{Partition: segment.Partition{Topic: "t", Number: 1}, Segment: 7, Result: offload.LostRace}
+	b.Finished(o)
+	b.wrote("info segment was changed by another instance first; nothing done segment=t:1/7")
+	o.Result, o.Path, o.BytesIn, o.BytesOut, o.Contents.Count = offload.Copied, "p", 5, 4, 3
+	b.Finished(o)
+	b.wrote("info segment is remote segment=t:1/7 result=copied object=p entries=3 bytes_in=5 bytes_out=4 took=0s")
+}
+
+func TestDetailsAreForDebugging(t *testing.T) {
+	b := newBook(t)
+	b.Planned(offload.Plan{})
+	b.Advanced(1, 1)
+	b.Failed(offload.Problem{})
+	b.storeEvent(s3sink.Event{Op: "put", Key: "k", Attempt: 2, Class: s3sink.ClassThrottled, Err: errors.New("slow down")})
+	if n := b.logs.Len(); n != 2 {
+		t.Errorf("%d lines at debug, want 2", n)
+	}
+	b.wrote()
+}

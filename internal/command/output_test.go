@@ -1,0 +1,174 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The fields of a problem, a count of what was found.
+const (
+	problemShape = "problems[].error string\nproblems[].reason string\nproblems[].what string"
+	foundShape   = "found.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\n" +
+		"found.partitions float64\nfound.remote float64\nfound.sealed float64\nfound.topics float64"
+)
+
+// mustPrint checks a command's exit code and the fields of what it prints.
+func mustPrint(t *testing.T, r result, code int, want ...string) {
+	t.Helper()
+	if got := shape(t, r.stdout); r.code != code || got != lines(want...) {
+		t.Errorf("exit %d, stderr %s\nfields\n%s\nwant\n%s", r.code, r.stderr, got, lines(want...))
+	}
+}
+
+func TestFieldsOfJSON(t *testing.T) {
+	rig := newRig(t)
+	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
+
+	mustPrint(t, call(t, rig.environ, "status", "--output", "json"), exitFault,
+		"at string", foundShape, "lag.oldest_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64",
+		"partitions[].deleting float64", "partitions[].illegal float64", "partitions[].oldest_seconds float64", "partitions[].open float64",
+		"partitions[].partition float64", "partitions[].remote float64", "partitions[].remote_bytes float64",
+		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", problemShape, "registry string")
+
+	mustPrint(t, call(t, rig.environ, "run", "--once", "--dry-run", "-o", "json"), exitFault,
+		"at string", "copy[].messages float64", "copy[].object string", "copy[].partition float64", "copy[].sealed_seconds float64",
+		"copy[].segment string", "copy[].topic string", foundShape, problemShape)
+
+	mustPrint(t, call(t, rig.environ, "run", "--once", "--output=json"), exitFault,
+		foundShape, "left float64", problemShape, "seconds float64", "segments[].bytes_in float64", "segments[].bytes_out float64",
+		"segments[].messages float64", "segments[].object string", "segments[].partition float64", "segments[].result string",
+		"segments[].seconds float64", "segments[].segment string", "segments[].topic string")
+
+	mustPrint(t, call(t, rig.environ, "config", "check", "--connect", "-o", "json"), exitDone,
+		"findings[].detail string", "findings[].ok bool", "findings[].tried string", "settings[].from string",
+		"settings[].name string", "settings[].secret bool", "settings[].source string", "settings[].value string", "warnings[] empty")
+
+	mustPrint(t, call(t, nil, "demo", "--messages", "16", "--dir", t.TempDir(), "-o", "json"), exitDone,
+		"folder string", "segments[].bytes_in_parquet float64", "segments[].bytes_in_redis float64", "segments[].file string",
+		"segments[].messages float64", "segments[].messages_per_second float64", "segments[].partition string",
+		"segments[].segment string", "segments[].verified float64")
+}
+
+// A list is a list even when there is nothing in it.
+func TestEmptyListsOfJSON(t *testing.T) {
+	rig := newRig(t)
+	rig.server.Exec("FLUSHALL")
+	for verb, lists := range map[string][]string{
+		"status": {"partitions", "problems"}, "run --once --dry-run": {"copy", "problems"}, "run --once": {"segments", "problems"},
+	} {
+		r := call(t, rig.environ, append(strings.Fields(verb), "-o", "json")...)
+		for _, l := range lists {
+			if r.code != exitDone || !strings.Contains(r.stdout, `"`+l+`": []`) {
+				t.Errorf("%s: no empty list %s: %+v", verb, l, r)
+			}
+		}
+	}
+}
+
+func TestDryRunOfWhatTheManifestDoesNotSay(t *testing.T) {
+	rig := newRig(t)
+	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "0", `{"state":"SEALED","tier":"LOCAL"}`, "1", `{"state":"SEALED","tier":"LOCAL"}`)
+	r := call(t, rig.environ, "run", "--once", "--dry-run", "-o", "json")
+	if got := shape(t, r.stdout); r.code != exitDone || !strings.Contains(got, "copy[].messages null\n") || !strings.Contains(got, "copy[].sealed_seconds null\n") {
+		t.Errorf("exit %d %s\n%s", r.code, r.stderr, got)
+	}
+	r = call(t, rig.environ, "run", "--once", "--dry-run")
+	if want := "orders:0         0  copy           ?           ?  korvet:storage:local:orders:0/0.parquet\n"; r.code != exitDone || !strings.Contains(r.stdout, want) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTablesOfAPass(t *testing.T) {
+	rig := newRig(t)
+	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
+	const problem = "korvet-offload: segment orders:0/8: illegal manifest entry"
+
+	r := call(t, rig.environ, "run", "--once", "--dry-run")
+	mustRead(t, r, exitFault, problem,
+		"PARTITION  SEGMENT  ACTION  MESSAGES  SEALED FOR  OBJECT\n",
+		"orders:0         1  copy          10        1h0m  korvet:storage:local:orders:0/1.parquet\n",
+		"2 segments would be copied to file:///", "; 0 sealed too short a time ago, 0 remote, 1 open. Nothing was changed\n")
+
+	r = call(t, rig.environ, "status")
+	mustRead(t, r, exitFault, problem,
+		"PARTITION  OPEN  SEALED  REMOTE  DELETING  ILLEGAL  REMOTE MESSAGES  REMOTE SIZE  OLDEST WAITS\n",
+		"orders:0      1       2       0         0        1                0          0 B          1h0m\n",
+		"registry: set; 1 topic, 1 partition; lag: 2 segments, the oldest waits 1h0m; SLA of 2m0s BROKEN\n")
+
+	r = call(t, rig.environ, "run", "--once")
+	mustRead(t, r, exitFault, problem, "PARTITION  SEGMENT  RESULT  MESSAGES", "orders:0         0  copied        10",
+		"2 of 2 sealed segments moved to file:///", "; 1 topic, 1 partition, 0 segments remote before, 1 open\n")
+
+	r = call(t, rig.environ, "status")
+	mustRead(t, r, exitFault, problem, "orders:0      1       0       2", "lag: 0 segments, the oldest waits -; SLA of 2m0s met\n")
+}
+
+// mustRead checks an exit code, what stderr begins with, and what stdout
+// has in it.
+func mustRead(t *testing.T, r result, code int, stderr string, stdout ...string) {
+	t.Helper()
+	if r.code != code || !strings.HasPrefix(r.stderr, stderr) || strings.Count(r.stderr, "\n") != min(1, len(stderr)) {
+		t.Errorf("exit %d, stderr %q, want %q", r.code, r.stderr, stderr)
+	}
+	for _, want := range stdout {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, r.stdout)
+		}
+	}
+}
+
+func TestDemo(t *testing.T) {
+	dir := t.TempDir()
+	r := call(t, nil, "demo", "--messages", "160", "--dir", dir)
+	mustRead(t, r, exitDone, "", "PARTITION   SEGMENT  MESSAGES", "orders:0          0        10", "payments:0        2        10", "total                     120",
+		"12 sealed segments moved and flipped to REMOTE, every message read back and compared.\n4 open segments stayed in Redis.\nThe files are in "+dir)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.parquet"))
+	if err != nil || len(files) != 12 {
+		t.Errorf("%v: files %q", err, files)
+	}
+}
+
+func TestDemoLeavesNothingInARealRedis(t *testing.T) {
+	rig := newRig(t)
+	before := rig.server.Exec("DBSIZE")
+	r := call(t, nil, "demo", "--messages", "160", "--dir", t.TempDir(), "--redis-uri", rig.server.URI())
+	mustRead(t, r, exitDone, "", "12 sealed segments moved")
+	if after := rig.server.Exec("DBSIZE"); after != before {
+		t.Errorf("there were %s keys and are %s", before, after)
+	}
+}
+
+func TestDemoSaysWhereItCannotWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, nil, "demo", "--messages", "16", "--dir", file)
+	if r.code != exitFault || !strings.HasPrefix(r.stderr, "korvet-offload: make a folder for the files: ") || !strings.Contains(r.stderr, file) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRedisThatIsAway(t *testing.T) {
+	environ := []string{"KORVET_REDIS_URI=redis://127.0.0.1:1", "KORVET_STORAGE_REMOTE_PATH=file://" + t.TempDir()}
+	for _, verb := range []string{"run --once", "run --once --dry-run", "status"} {
+		r := call(t, environ, strings.Fields(verb)...)
+		if r.code != exitFault || r.stdout != "" || !strings.HasPrefix(r.stderr, "korvet-offload: redis CONNECT 127.0.0.1:1: ") || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	r := call(t, environ, "config", "check", "--connect")
+	if r.code != exitFault || r.stderr != "" || !strings.Contains(r.stdout, "redis         FAULT   redis CONNECT 127.0.0.1:1: ") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSwitchedOff(t *testing.T) {
+	rig := newRig(t)
+	r := call(t, append(rig.environ, "KORVET_STORAGE_OFFLOAD_ENABLED=false"), "run", "--once")
+	if r.code != exitDone || r.stdout != "" || r.stderr != "offload is switched off by korvet.storage.offload.enabled; nothing done\n" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,328 @@
+// Package memstore is an object store in memory with faults on demand. It obeys
+// the same conformance suite as the real stores, and fails where a test says:
+// the n-th call of a verb returns an error, hangs until its context ends, or
+// does its work and reports an error all the same.
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"korvet-offload/s3sink"
+)
+
+// Point is a place where a test can inject a fault: one per verb.
+type Point string
+
+// All points there are.
+const (
+	Put        Point = "put"
+	Stat       Point = "stat"
+	Open       Point = "open" // OpenRange, too
+	List       Point = "list"
+	Delete     Point = "delete"
+	CreateOnly Point = "create-only"
+)
+
+type mode int
+
+const (
+	fail mode = iota // nothing happens
+	hang             // nothing happens until the context ends
+	half             // it happens, and is reported as an error
+)
+
+type fault struct {
+	mode mode
+	err  error
+}
+
+type object struct {
+	info s3sink.Info
+	body []byte
+}
+
+// Store is the store. Make it with New.
+type Store struct {
+	*state
+	owner s3sink.Owner
+
+	claiming   sync.Mutex
+	claimed    bool
+	createOnly bool
+}
+
+// state is what several Stores over the same objects share.
+type state struct {
+	mu      sync.Mutex
+	objects map[string]object
+	faults  map[Point]map[int]fault
+	calls   map[Point]int
+	sloppy  bool
+}
+
+var _ s3sink.Store = (*Store)(nil)
+
+// New makes an empty store that belongs to nobody yet.
+func New(owner s3sink.Owner) *Store {
+	return &Store{owner: owner, state: &state{
+		objects: map[string]object{}, faults: map[Point]map[int]fault{}, calls: map[Point]int{},
+	}}
+}
+
+// As gives another process's view of the same objects, faults and counts.
+func (s *Store) As(owner s3sink.Owner) *Store { return &Store{owner: owner, state: s.state} }
+
+// FailNth makes the n-th call (from 1) of a verb return err and do nothing.
+func (s *Store) FailNth(p Point, n int, err error) { s.inject(p, n, fault{fail, err}) }
+
+// HangNth makes the n-th call of a verb wait for the end of its context.
+func (s *Store) HangNth(p Point, n int) { s.inject(p, n, fault{mode: hang}) }
+
+// HalfNth makes the n-th call of a verb do its work and return err.
+func (s *Store) HalfNth(p Point, n int, err error) { s.inject(p, n, fault{half, err}) }
+
+// WithoutConditions makes the store ignore the condition of Put, as some S3
+// servers do: it replaces what is there.
+func (s *Store) WithoutConditions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sloppy = true
+}
+
+// Calls says how often a verb was called.
+func (s *Store) Calls(p Point) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[p]
+}
+
+// Keys lists what is stored, the owner marker too.
+func (s *Store) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.objects))
+}
+
+// Corrupt changes one bit of an object's content and leaves what is told of
+// it as it is.
+func (s *Store) Corrupt(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[key]
+	o.body = slices.Clone(o.body)
+	o.body[len(o.body)/2] ^= 1
+	s.objects[key] = o
+}
+
+func (s *Store) inject(p Point, n int, f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults[p] == nil {
+		s.faults[p] = map[int]fault{}
+	}
+	s.faults[p][n] = f
+}
+
+// enter counts a call. The error of a fault that lets nothing happen comes
+// back at once, that of a half one as after.
+func (s *Store) enter(ctx context.Context, p Point, key string) (after, err error) {
+	s.mu.Lock()
+	s.calls[p]++
+	f, ok := s.faults[p][s.calls[p]]
+	s.mu.Unlock()
+	switch {
+	case !ok:
+		return nil, wrap(p, key, s3sink.ClassOther, ctx.Err())
+	case f.mode == hang:
+		<-ctx.Done()
+		return nil, wrap(p, key, s3sink.ClassOther, ctx.Err())
+	case f.mode == half:
+		return f.err, nil
+	}
+	return nil, f.err
+}
+
+// wrap makes the error that a real store would return; nil stays nil.
+func wrap(p Point, key string, class s3sink.Class, err error) error {
+	if err == nil {
+		return nil
+	}
+	op := string(p)
+	if p == Open {
+		op = "get"
+	}
+	return &s3sink.Error{Op: op, Bucket: "memory:", Key: key, Class: class, Err: err}
+}
+
+// Put stores an object; see s3sink.Store.
+func (s *Store) Put(ctx context.Context, u s3sink.Upload) (s3sink.Info, error) {
+	if err := s3sink.CheckUpload(u); err != nil {
+		return s3sink.Info{}, wrap(Put, "", s3sink.ClassInvalid, err)
+	}
+	after, err := s.enter(ctx, Put, u.Key)
+	if err != nil {
+		return s3sink.Info{}, err
+	}
+	body, err := read(u)
+	if err != nil {
+		return s3sink.Info{}, wrap(Put, u.Key, s3sink.ClassInvalid, err)
+	}
+	info := s3sink.Info{
+		Key: u.Key, Size: u.Size, ETag: u.SHA256[:32], SHA256: u.SHA256,
+		Meta: maps.Clone(u.Meta), ModTime: time.Now(),
+	}
+	if !s.store(u, object{info, body}) {
+		return s3sink.Info{}, wrap(Put, u.Key, s3sink.ClassExists, s3sink.ErrExists)
+	}
+	return info, after
+}
+
+func (s *Store) store(u s3sink.Upload, o object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.objects[u.Key]; taken && (!s.sloppy || u.Unconditional) {
+		return false
+	}
+	s.objects[u.Key] = o
+	return true
+}
+
+func read(u s3sink.Upload) ([]byte, error) {
+	body := make([]byte, u.Size)
+	if u.Size > 0 {
+		if _, err := io.ReadFull(io.NewSectionReader(u.Body, 0, u.Size), body); err != nil {
+			return nil, fmt.Errorf("read body: %w", err)
+		}
+	}
+	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != u.SHA256 {
+		return nil, fmt.Errorf("body does not have the SHA-256 that was announced")
+	}
+	return body, nil
+}
+
+func (s *Store) find(p Point, key string) (object, error) {
+	if err := s3sink.CheckKey(key); err != nil {
+		return object{}, wrap(p, "", s3sink.ClassInvalid, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[key]
+	if !ok {
+		return object{}, wrap(p, key, s3sink.ClassMissing, s3sink.ErrMissing)
+	}
+	return o, nil
+}
+
+// Stat describes an object; see s3sink.Store.
+func (s *Store) Stat(ctx context.Context, key string) (s3sink.Info, error) {
+	after, err := s.enter(ctx, Stat, key)
+	if err != nil {
+		return s3sink.Info{}, err
+	}
+	o, err := s.find(Stat, key)
+	if err != nil {
+		return s3sink.Info{}, err
+	}
+	return o.info, after
+}
+
+// Open reads a whole object; see s3sink.Store.
+func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	return s.OpenRange(ctx, key, 0, 1<<62)
+}
+
+// OpenRange reads a part of an object; see s3sink.Store.
+func (s *Store) OpenRange(ctx context.Context, key string, offset, n int64) (io.ReadCloser, error) {
+	if offset < 0 || n < 0 {
+		return nil, wrap(Open, "", s3sink.ClassInvalid, fmt.Errorf("offset or length is negative"))
+	}
+	after, err := s.enter(ctx, Open, key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.find(Open, key)
+	if err != nil {
+		return nil, err
+	}
+	from := min(offset, int64(len(o.body)))
+	return io.NopCloser(bytes.NewReader(o.body[from:min(from+n, int64(len(o.body)))])), after
+}
+
+// List gives objects in order; see s3sink.Store.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[s3sink.Info, error] {
+	return func(yield func(s3sink.Info, error) bool) {
+		after, err := s.enter(ctx, List, "")
+		if err != nil {
+			yield(s3sink.Info{}, err)
+			return
+		}
+		for _, key := range s.Keys() {
+			if !strings.HasPrefix(key, prefix) || key == s3sink.MarkerKey {
+				continue
+			}
+			o, err := s.find(List, key)
+			if err != nil {
+				continue // removed since
+			}
+			if !yield(s3sink.Info{Key: key, Size: o.info.Size, ETag: o.info.ETag, ModTime: o.info.ModTime}, nil) {
+				return
+			}
+		}
+		if after != nil {
+			yield(s3sink.Info{}, after)
+		}
+	}
+}
+
+// Delete removes an object; see s3sink.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := s3sink.CheckKey(key); err != nil {
+		return wrap(Delete, "", s3sink.ClassInvalid, err)
+	}
+	after, err := s.enter(ctx, Delete, key)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, key)
+	return after
+}
+
+// Close has nothing to do.
+func (s *Store) Close() {}
+
+// Check finds nothing wrong.
+func (s *Store) Check(context.Context) []s3sink.Problem { return nil }
+
+// CheckOwner reads the owner marker; see s3sink.Store.
+func (s *Store) CheckOwner(ctx context.Context) error { return s3sink.ReadOwner(ctx, s, s.owner) }
+
+// CreateOnly claims the store; see s3sink.Store. The puts and the reads of it
+// count as such.
+func (s *Store) CreateOnly(ctx context.Context) (bool, error) {
+	after, err := s.enter(ctx, CreateOnly, s3sink.MarkerKey)
+	if err != nil {
+		return false, err
+	}
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	if !s.claimed {
+		if s.createOnly, err = s3sink.ClaimOwner(ctx, s, s.owner, time.Now()); err != nil {
+			return false, err
+		}
+		s.claimed = true
+	}
+	return s.createOnly, after
+}

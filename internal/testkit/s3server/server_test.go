@@ -1,0 +1,40 @@
+package s3server_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"korvet-offload/internal/testkit/s3server"
+)
+
+func TestServersSideBySide(t *testing.T) {
+	a, b := s3server.Start(t, s3server.Options{}), s3server.Start(t, s3server.Options{TLS: true})
+	if a.Endpoint == b.Endpoint || a.Dir == b.Dir || b.CAFile == "" {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	res, err := http.Get(a.Endpoint + "/" + a.Bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		t.Error("anybody may list the bucket")
+	}
+	var n int
+	for _, count := range a.Requests(t) {
+		n += count
+	}
+	if n != 1 || len(b.Requests(t)) != 0 {
+		t.Errorf("requests: %v, %v", a.Requests(t), b.Requests(t))
+	}
+	a.AddBucket(t, "second")
+	if _, err := os.Stat(filepath.Join(filepath.Dir(a.Dir), "second")); err != nil {
+		t.Error(err)
+	}
+	a.Stop()
+	if _, err := http.Get(a.Endpoint); err == nil {
+		t.Error("it still answers")
+	}
+}

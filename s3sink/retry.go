@@ -1,0 +1,98 @@
+package s3sink
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+)
+
+// request is one thing that is asked of S3, possibly several times.
+type request struct {
+	op   string
+	key  string // below the root; "" = the bucket itself
+	size int64  // bytes that have to move
+}
+
+// do makes attempts until one succeeds, one fails for good, or the context
+// ends. Every attempt has a deadline of its own.
+func (b *bucket) do(ctx context.Context, r request, attempt func(context.Context, int) error) error {
+	var renewed bool
+	for n := 1; ; n++ {
+		err, x := b.once(ctx, r, n, attempt)
+		if err == nil {
+			return nil
+		}
+		again := err.Class.retriable()
+		if err.Class == ClassCredentials {
+			b.creds.Expire() // what is read next may be newer
+			again, renewed = isExpired(err) && !renewed, true
+		}
+		if !again || n >= b.opt.Limits.Attempts || ctx.Err() != nil {
+			return err
+		}
+		wait := b.backoff(n, x)
+		b.opt.OnEvent(Event{Op: r.op, Key: r.key, Attempt: n, Class: err.Class, Wait: wait, Err: err})
+		if ended := b.opt.Sleep(ctx, wait); ended != nil {
+			err.Err = errors.Join(err.Err, ended)
+			return err
+		}
+	}
+}
+
+// once makes one attempt and classifies what comes of it.
+func (b *bucket) once(ctx context.Context, r request, n int, attempt func(context.Context, int) error) (*Error, *exchange) {
+	limit := b.opt.Limits.Request + time.Duration(r.size/b.opt.Limits.MinRate)*time.Second
+	actx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	actx, x := withExchange(actx)
+	err := attempt(actx, n)
+	if err == nil {
+		return nil, x
+	}
+	return b.classify(ctx, r, err, x), x
+}
+
+// backoff is the full-jitter wait after the n-th attempt, or what the store
+// asked for if that is longer.
+func (b *bucket) backoff(n int, x *exchange) time.Duration {
+	lim := b.opt.Limits
+	ceiling := min(lim.BackoffCap, lim.BackoffBase<<min(n-1, 20))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return max(rand.N(ceiling+1), x.retryAfter)
+}
+
+// sleep waits for d, or until the context ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// bodyError marks an error of the body that was to be sent.
+type bodyError struct{ error }
+
+func (e bodyError) Unwrap() error { return e.error }
+
+// send makes one attempt that sends a section of a body under a watchdog.
+func (b *bucket) send(ctx context.Context, s *io.SectionReader, put func(context.Context, io.Reader) error) error {
+	ctx, body, stop := watchUpload(ctx, s, b.opt.Limits.NoProgress)
+	defer stop()
+	err := put(ctx, body)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errNoProgress):
+		return context.Cause(ctx)
+	case body.err != nil:
+		return bodyError{body.err}
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package s3sink
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// maxIdleConns is how many connections are kept; more than one per segment
+// and part in flight.
+const maxIdleConns = 64
+
+// expectSize is the size of a body, in bytes, from which on the store is asked
+// whether it wants the body: a refusal then costs no transfer, and can't be
+// lost when the store closes a connection that is still being written to.
+const expectSize = 1 << 20
+
+// newTransport speaks HTTP/1.1 only: uploads gain nothing from streams that
+// share a connection, and lose when that one stalls.
+func newTransport(caFile string, lim Limits) (*http.Transport, error) {
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		pool, err := loadCAs(caFile)
+		if err != nil {
+			return nil, err
+		}
+		tlsConfig.RootCAs = pool
+	}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: lim.Request,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConns:          maxIdleConns,
+		MaxIdleConnsPerHost:   maxIdleConns,
+		IdleConnTimeout:       time.Minute,
+		WriteBufferSize:       64 << 10,
+		ReadBufferSize:        64 << 10,
+		DisableCompression:    true, // objects are wanted as they are
+		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}, nil
+}
+
+// loadCAs adds the certificates of a PEM file to those of the system.
+func loadCAs(name string) (*x509.CertPool, error) {
+	pem, err := readCAFile(name)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("s3.ca-file %s: it holds no PEM certificate", name)
+	}
+	return pool, nil
+}
+
+// exchange is what the S3 library does not pass on of the last answer to an
+// attempt.
+type exchange struct {
+	mu         sync.Mutex
+	status     int
+	retryAfter time.Duration
+	skew       time.Duration // our clock minus the store's
+	region     string        // the bucket's, if the store says so
+}
+
+type exchangeKey struct{}
+
+func withExchange(ctx context.Context) (context.Context, *exchange) {
+	x := new(exchange)
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// observer is a transport that notes every answer in the exchange of the
+// request's context.
+type observer struct {
+	next http.RoundTripper
+	now  func() time.Time
+}
+
+func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.ContentLength >= expectSize {
+		req = req.Clone(req.Context())
+		req.Header.Set("Expect", "100-continue")
+	}
+	res, err := o.next.RoundTrip(req)
+	if x, ok := req.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
+		x.note(res, o.now())
+	}
+	return res, err
+}
+
+func (x *exchange) note(res *http.Response, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.status = res.StatusCode
+	x.retryAfter = retryAfter(res.Header.Get("Retry-After"), now)
+	x.region = res.Header.Get("X-Amz-Bucket-Region")
+	x.skew = 0
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		x.skew = now.Sub(date).Truncate(time.Second)
+	}
+}
+
+// retryAfter reads both forms of the header, seconds and date.
+func retryAfter(value string, now time.Time) time.Duration {
+	var d time.Duration
+	if secs, err := strconv.ParseInt(value, 10, 32); err == nil {
+		d = time.Duration(secs) * time.Second
+	} else if date, err := http.ParseTime(value); err == nil {
+		d = date.Sub(now)
+	}
+	return min(max(d, 0), retryAfterCap)
+}
+
+// certificateHint says what to do about an error of the TLS handshake; "" if
+// err is none.
+func certificateHint(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "set s3.ca-file to the authority that signed the store's certificate"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "s3.endpoint must be a name that the certificate holds; with virtual-host style the bucket's name is a part of it (s3.path-style-access)"
+	}
+	if _, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
+		return "renew the store's certificate, or mend this host's clock"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the store does not speak TLS there; s3.endpoint may have to begin with http://"
+	}
+	return ""
+}
