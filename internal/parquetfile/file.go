@@ -1,0 +1,137 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+
+	"korvet-offload/segment"
+)
+
+// File is an opened segment file. It may be read by several goroutines at once.
+type File struct {
+	source io.ReaderAt
+	lib    *parquet.File
+	meta   Meta
+}
+
+// Open reads the footer of a file of size bytes and checks that it is a whole
+// segment file: magic, footer, schema, version, that row groups and metadata
+// agree on the number of rows, and that every column lies inside the file. It
+// does not read the pages; Read checks those.
+func Open(r io.ReaderAt, size int64) (f *File, err error) {
+	defer rescue(&err)
+	footer, err := checkFrame(r, size)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
+	}
+	if err := checkSchema(lib.Schema()); err != nil {
+		return nil, err
+	}
+	meta, err := parseMeta(lib.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRows(lib, meta.Count); err != nil {
+		return nil, err
+	}
+	if err := checkChunks(lib, footer); err != nil {
+		return nil, err
+	}
+	return &File{source: r, lib: lib, meta: meta}, nil
+}
+
+// Check opens a finished file, checks that it is that of the segment, and
+// returns what it holds.
+func Check(r io.ReaderAt, size int64, id FileID) (segment.Contents, error) {
+	f, err := Open(r, size)
+	if err != nil {
+		return segment.Contents{}, fmt.Errorf("check segment file %s: %w", id, err)
+	}
+	if f.meta.FileID != id {
+		return segment.Contents{}, fmt.Errorf("check segment file %s: %w: it is %.300s", id, ErrOtherSegment, f.meta.FileID)
+	}
+	return f.meta.Contents, nil
+}
+
+// Meta is what the footer says of the file.
+func (f *File) Meta() Meta { return f.meta }
+
+// Rows is the number of entries.
+func (f *File) Rows() int64 { return f.meta.Count }
+
+// First is the id of the first entry; zero when there is none.
+func (f *File) First() segment.ID { return f.meta.FirstID }
+
+// Last is the id of the last entry; zero when there is none.
+func (f *File) Last() segment.ID { return f.meta.LastID }
+
+// checkFrame looks at both ends of the file and returns where the footer
+// begins. The library would take a footer's length on trust and allocate it.
+func checkFrame(r io.ReaderAt, size int64) (footer int64, err error) {
+	if size < int64(len(magic)+trailer) {
+		return 0, fmt.Errorf("%w: %d bytes, fewer than any Parquet file has", ErrDamaged, size)
+	}
+	var head [len(magic)]byte
+	var tail [trailer]byte
+	if err := readAt(r, head[:], 0); err != nil {
+		return 0, err
+	}
+	if err := readAt(r, tail[:], size-int64(trailer)); err != nil {
+		return 0, err
+	}
+	if string(head[:]) != magic {
+		return 0, fmt.Errorf("%w: it begins with %q, a Parquet file with %q", ErrNotSegmentFile, head[:], magic)
+	}
+	if string(tail[4:]) != magic {
+		return 0, fmt.Errorf("%w: it ends with %q and not with %q: cut short", ErrDamaged, tail[4:], magic)
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[:]))
+	footer = size - int64(trailer) - length
+	if footer < int64(len(magic)) {
+		return 0, fmt.Errorf("%w: a footer of %d bytes in a file of %d", ErrDamaged, length, size)
+	}
+	return footer, nil
+}
+
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("read %d bytes at %d: %w", len(b), at, err)
+}
+
+// checkRows compares the three places where the number of rows stands.
+func checkRows(lib *parquet.File, count int64) error {
+	if lib.NumRows() != count {
+		return fmt.Errorf("%w: %d rows, and metadata %s = %d", ErrDamaged, lib.NumRows(), keyCount, count)
+	}
+	var sum int64
+	for i, g := range lib.Metadata().RowGroups {
+		if len(g.Columns) != columns {
+			return fmt.Errorf("%w: row group %d has %d columns and not %d", ErrDamaged, i, len(g.Columns), columns)
+		}
+		if ids := g.Columns[colID].MetaData.NumValues; g.NumRows <= 0 || ids != g.NumRows {
+			return fmt.Errorf("%w: row group %d has %d rows and %d ids", ErrDamaged, i, g.NumRows, ids)
+		}
+		if k, v := g.Columns[colKey].MetaData.NumValues, g.Columns[colValue].MetaData.NumValues; k != v || k < g.NumRows {
+			return fmt.Errorf("%w: row group %d has %d field names and %d values for %d rows", ErrDamaged, i, k, v, g.NumRows)
+		}
+		sum += g.NumRows
+	}
+	if sum != count {
+		return fmt.Errorf("%w: its row groups have %d rows, and metadata %s = %d", ErrDamaged, sum, keyCount, count)
+	}
+	return nil
+}
