@@ -232,9 +232,8 @@ const (
 // longFiles may be longer, and why.
 func longFiles() map[string]string {
 	return map[string]string{
-		"offload/copy_test.go":          "one table of faults over one protocol",
-		"offload/world_test.go":         "the one in-memory world of offload's tests",
-		"s3sink/storetest/storetest.go": "one suite that every store must pass",
+		"offload/copy_test.go":  "one table of faults over one protocol",
+		"offload/world_test.go": "the one in-memory world of offload's tests",
 	}
 }
 

@@ -122,7 +122,7 @@ func (b *Broker) send(ctx context.Context, cmds []rueidis.Completed) error {
 func (b *Broker) xadd(key string, m dataset.Message) rueidis.Completed {
 	cmd := b.client.B().Xadd().Key(key).Id(m.ID.String()).FieldValue()
 	f := m.Fields()
-	for i := 0; i < len(f); i += 2 {
+	for i := 0; i+1 < len(f); i += 2 {
 		cmd = cmd.FieldValue(string(f[i]), string(f[i+1]))
 	}
 	return cmd.Build()

@@ -8,7 +8,6 @@ import (
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
-	"korvet-offload/s3sink"
 )
 
 func (p Process) configCommand() *cli.Command {
@@ -23,7 +22,7 @@ With --connect, Redis and the object store are tried too, without writing
 anything: what is missing is said exactly (a permission, the region, the bucket,
 path style). Secrets are never printed.`,
 			Flags: append([]cli.Flag{
-				&cli.BoolFlag{Name: "connect", Usage: "try Redis and the object store; nothing is written"},
+				&cli.BoolFlag{Name: "connect", DisableDefaultText: true, Usage: "try Redis and the object store; nothing is written"},
 				outputFlag(),
 			}, config.Flags()...),
 			Action: p.configCheck,
@@ -42,6 +41,7 @@ type checkView struct {
 type finding struct {
 	Tried  string `json:"tried"`
 	OK     bool   `json:"ok"`
+	Note   bool   `json:"note,omitempty"` // it is no fault, and worth knowing
 	Detail string `json:"detail,omitempty"`
 	Advice string `json:"advice,omitempty"`
 }
@@ -85,16 +85,17 @@ func tryRedis(ctx context.Context, cfg config.Config) []finding {
 }
 
 func tryStore(ctx context.Context, cfg config.Config) []finding {
-	s, err := s3sink.Open(cfg.Store, s3sink.Options{Owner: s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace}})
+	s, err := openStore(cfg, nil)
 	if err != nil {
 		return []finding{{Tried: "object store", Detail: err.Error()}}
 	}
+	defer s.Close()
 	var all []finding
 	for _, f := range s.Check(ctx) {
-		all = append(all, finding{Tried: "object store: " + f.Tried, OK: f.Warning, Detail: f.Err.Error()})
+		all = append(all, finding{Tried: "object store: " + f.Tried, OK: f.Warning, Note: f.Warning, Detail: f.Err.Error()})
 	}
 	if len(all) == 0 {
-		all = append(all, finding{Tried: "object store", OK: true, Detail: cfg.Store.URL + " can be read; whether it can be written shows at the first upload"})
+		all = append(all, finding{Tried: "object store", OK: true, Detail: cfg.Store.URL + ": nothing wrong; folders that are missing are made by the first upload"})
 	}
 	return all
 }
@@ -127,8 +128,11 @@ func (p Process) printFindings(findings []finding) error {
 	t := newTable("TRIED", "RESULT", "DETAIL")
 	for _, f := range findings {
 		result, detail := "ok", f.Detail
-		if !f.OK {
+		switch {
+		case !f.OK:
 			result = "FAULT"
+		case f.Note:
+			result = "note"
 		}
 		if f.Advice != "" {
 			detail += "; " + f.Advice

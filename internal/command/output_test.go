@@ -1,10 +1,14 @@
 package command
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"korvet-offload/internal/broker"
 )
 
 // The fields of a problem, a count of what was found.
@@ -165,10 +169,58 @@ func TestRedisThatIsAway(t *testing.T) {
 	}
 }
 
+// Neither a remote path nor a store that answers is needed to look.
+func TestStatusNeedsNoStore(t *testing.T) {
+	rig := newRig(t)
+	for _, environ := range [][]string{rig.environ[:1], {rig.environ[0], "KORVET_STORAGE_REMOTE_PATH=file:///nowhere/at/all"}} {
+		mustRead(t, call(t, environ, "status"), exitDone, "", "orders:0      1       2       0")
+	}
+}
+
+func TestCheckTellsNotesFromFaults(t *testing.T) {
+	var out bytes.Buffer
+	err := Process{Stdout: &out}.printFindings([]finding{
+		{Tried: "a", OK: true, Detail: "fine"}, {Tried: "b", OK: true, Note: true, Detail: "not tried"}, {Tried: "c", Detail: "broken", Advice: "mend it"},
+	})
+	want := "\nTRIED  RESULT  DETAIL\na      ok      fine\nb      note    not tried\nc      FAULT   broken; mend it\n"
+	if err != nil || out.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, &out, want)
+	}
+}
+
 func TestSwitchedOff(t *testing.T) {
 	rig := newRig(t)
 	r := call(t, append(rig.environ, "KORVET_STORAGE_OFFLOAD_ENABLED=false"), "run", "--once")
 	if r.code != exitDone || r.stdout != "" || r.stderr != "offload is switched off by korvet.storage.offload.enabled; nothing done\n" {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestDemoNoticesWhatIsNotTheSame(t *testing.T) {
+	rig := newRig(t)
+	if r := call(t, rig.environ, "run", "--once"); r.code != exitDone {
+		t.Fatalf("%+v", r)
+	}
+	cfg := demoConfig(rig.server.URI())
+	cfg.Store.URL = strings.TrimPrefix(rig.environ[1], "KORVET_STORAGE_REMOTE_PATH=")
+	s, err := connect(t.Context(), cfg, quiet{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	d := &demo{session: s}
+	for _, tt := range []struct {
+		seed  uint64
+		count int
+		want  string
+	}{
+		{1, 10, ""},
+		{2, 10, "message 1708956789000-0 is not what went in"},
+		{1, 11, "korvet:storage:local:orders:0/1.parquet holds 10 messages, and 11 went in"},
+	} {
+		_, err := d.compare(t.Context(), broker.Segment{Seed: tt.seed, Count: tt.count, ValueBytes: 100}, "korvet:storage:local:orders:0/1.parquet")
+		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+			t.Errorf("seed %d, %d messages: %s, want %q", tt.seed, tt.count, got, tt.want)
+		}
 	}
 }

@@ -33,8 +33,8 @@ func (p Process) runCommand() *cli.Command {
 		UsageText:   "korvet-offload run [--once [--dry-run]] [options]",
 		Description: runDescription,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "make one pass and exit"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "with --once: print the plan and change nothing"},
+			&cli.BoolFlag{Name: "once", DisableDefaultText: true, Usage: "make one pass and exit"},
+			&cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "with --once: print the plan and change nothing"},
 			&cli.StringFlag{Name: "cpuprofile", Usage: "write a CPU profile to `FILE`", TakesFile: true},
 			outputFlag(),
 		}, config.Flags()...),
@@ -56,6 +56,9 @@ func (p Process) run(c *cli.Context) (err error) {
 	}
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
+	}
+	if err := yieldToOthers(); err != nil {
+		log.Debug("running at the usual priority", zap.Error(err))
 	}
 	if file := c.String("cpuprofile"); file != "" {
 		stop, err := startProfile(file)

@@ -24,18 +24,19 @@ type session struct {
 }
 
 // connect opens a session. Redis has answered when it returns; the store is
-// not asked for anything yet.
+// not asked for anything yet. Without a remote path there is no store, and the
+// session is good for looking only.
 func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore func(s3sink.Event)) (*session, error) {
-	store, err := s3sink.Open(cfg.Store, s3sink.Options{
-		Owner:     s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace},
-		UserAgent: "korvet-offload/" + version().Version,
-		OnEvent:   onStore,
-	})
-	if err != nil {
-		return nil, usageError{err}
+	var store s3sink.Store
+	if cfg.Store.URL != "" {
+		var err error
+		if store, err = openStore(cfg, onStore); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics)
 	if err != nil {
+		closeStore(store)
 		return nil, err
 	}
 	r := redisStore{redis}
@@ -47,9 +48,23 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 	}, nil
 }
 
+func openStore(cfg config.Config, onEvent func(s3sink.Event)) (s3sink.Store, error) {
+	return s3sink.Open(cfg.Store, s3sink.Options{
+		Owner:     s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace},
+		UserAgent: "korvet-offload/" + version().Version,
+		OnEvent:   onEvent,
+	})
+}
+
+func closeStore(s s3sink.Store) {
+	if s != nil {
+		s.Close()
+	}
+}
+
 func (s *session) close() {
 	s.redis.Close()
-	s.store.Close()
+	closeStore(s.store)
 }
 
 // runLed makes one pass under the lease; led is false when there was none.

@@ -60,9 +60,6 @@ func (p Process) status(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Store.URL == "" {
-		cfg.Store.URL = "file:///" // not used: status does not ask the store
-	}
 	s, err := connect(c.Context, cfg.Config, quiet{}, func(s3sink.Event) {})
 	if err != nil {
 		return err

@@ -24,7 +24,6 @@ func encoder(format string, terminal bool) zapcore.Encoder {
 	e.TimeKey, e.MessageKey = "time", "message"
 	e.EncodeTime = zapcore.ISO8601TimeEncoder
 	e.EncodeDuration = zapcore.StringDurationEncoder
-	e.StacktraceKey = zapcore.OmitKey
 	if format == "json" || format != "console" && !terminal {
 		return zapcore.NewJSONEncoder(e)
 	}

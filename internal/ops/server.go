@@ -33,18 +33,30 @@ func Serve(ctx context.Context, c Config, h *Health, listening func(net.Addr)) e
 	}
 	listening(l.Addr())
 	s := &http.Server{Handler: Handler(c, h), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-		defer cancel()
-		stopped <- s.Shutdown(ctx)
-	}()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(ctx, s, l); err != nil {
 		return fmt.Errorf("serve http on %s: %w", c.Address, err)
 	}
-	if err := <-stopped; err != nil {
-		return errors.Join(err, s.Close())
+	return nil
+}
+
+// serve runs a server until ctx ends or the listener fails. Requests that are
+// still under way after stopTime are cut off.
+func serve(ctx context.Context, s *http.Server, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		defer cancel()
+		served <- s.Serve(l)
+	}()
+	<-ctx.Done()
+	limited, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer done()
+	if s.Shutdown(limited) != nil {
+		_ = s.Close() // the listener is closed already, and the clients had their time
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
 	return nil
 }
