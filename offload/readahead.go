@@ -2,43 +2,92 @@ package offload
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"korvet-offload/segment"
 )
 
-// pagePairs lends the two pages that one read-ahead needs, so that their
-// memory is used again by the next segment. Safe for concurrent use.
-type pagePairs struct {
+// How far a stream is read ahead. The encoder works in bursts: it takes a
+// few pages quickly and then compresses them, and Redis should not idle
+// meanwhile. Large pages are read ahead less far, so that memory stays within
+// aheadBytes and two pages.
+const (
+	aheadPages = 24
+	aheadBytes = 8 << 20
+)
+
+// pageSets lends the pages that one read-ahead needs, so that their memory is
+// used again by the next segment. Safe for concurrent use.
+type pageSets struct {
 	mu   sync.Mutex
-	idle [][2]*segment.Page
+	idle [][]*segment.Page
 }
 
 // keepPage is how large a page's memory may be to be kept between segments;
 // a page of one huge entry is not.
-const keepPage = 4 << 20
+const keepPage = 2 << 20
 
-func (p *pagePairs) take() [2]*segment.Page {
+func (p *pageSets) take() []*segment.Page {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.idle); n > 0 {
-		pair := p.idle[n-1]
+		set := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		return pair
+		return set
 	}
-	return [2]*segment.Page{new(segment.Page), new(segment.Page)}
+	set := make([]*segment.Page, aheadPages)
+	for i := range set {
+		set[i] = new(segment.Page)
+	}
+	return set
 }
 
-func (p *pagePairs) giveBack(pair [2]*segment.Page) {
-	for _, page := range pair {
+func (p *pageSets) giveBack(set []*segment.Page) {
+	for i, page := range set {
 		if cap(page.Buffer()) > keepPage {
-			return
+			set[i] = new(segment.Page)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = append(p.idle, pair)
+	p.idle = append(p.idle, set)
+}
+
+// each calls use with every page of the stream in turn, while the next ones
+// are being fetched. It closes the reader and returns when both are done.
+func (p *pageSets) each(ctx context.Context, r PageReader, use func(*segment.Page) error) error {
+	set := p.take()
+	ctx, cancel := context.WithCancel(ctx)
+	f := &fetcher{reader: r, free: make(chan *segment.Page, len(set)), full: make(chan fetched, len(set))}
+	for _, page := range set {
+		f.free <- page
+	}
+	var fetching sync.WaitGroup
+	fetching.Go(func() { f.run(ctx) })
+	defer func() {
+		cancel()
+		close(f.free)
+		fetching.Wait()
+		_ = r.Close() // all that was wanted of it has come, or the error says why not
+		p.giveBack(set)
+	}()
+	for got := range f.full {
+		if errors.Is(got.err, io.EOF) {
+			return nil
+		}
+		if got.err != nil {
+			return got.err
+		}
+		if err := use(got.page); err != nil {
+			return err
+		}
+		f.ahead.Add(-int64(got.page.Bytes()))
+		f.free <- got.page
+	}
+	return ctx.Err()
 }
 
 type fetched struct {
@@ -46,47 +95,32 @@ type fetched struct {
 	err  error
 }
 
-// each calls use with every page of the stream in turn, while the next one is
-// being fetched. It closes the reader and returns when both are done.
-func (p *pagePairs) each(ctx context.Context, r PageReader, use func(*segment.Page) error) error {
-	pair := p.take()
-	ctx, cancel := context.WithCancel(ctx)
-	free := make(chan *segment.Page, len(pair))
-	full := make(chan fetched, len(pair))
-	for _, page := range pair {
-		free <- page
-	}
-	var fetcher sync.WaitGroup
-	fetcher.Go(func() { fetch(ctx, r, free, full) })
-	defer func() {
-		cancel()
-		close(free)
-		fetcher.Wait()
-		_ = r.Close() // all that was wanted of it has come, or the error says why not
-		p.giveBack(pair)
-	}()
-	for f := range full {
-		if f.err == io.EOF {
-			return nil
-		}
-		if f.err != nil {
-			return f.err
-		}
-		if err := use(f.page); err != nil {
-			return err
-		}
-		free <- f.page
-	}
-	return ctx.Err()
+// fetcher fills free pages.
+type fetcher struct {
+	reader PageReader
+	free   chan *segment.Page
+	full   chan fetched
+	ahead  atomic.Int64 // bytes fetched and not used yet
 }
 
-// fetch fills free pages until the stream ends, an error comes or nobody
-// frees pages any more.
-func fetch(ctx context.Context, r PageReader, free <-chan *segment.Page, full chan<- fetched) {
-	defer close(full)
-	for page := range free {
-		err := r.Next(ctx, page)
-		full <- fetched{page, err}
+// run goes on until the stream ends, an error comes or nobody frees pages any
+// more.
+func (f *fetcher) run(ctx context.Context) {
+	defer close(f.full)
+	var idle []*segment.Page
+	for {
+		for len(idle) == 0 || f.ahead.Load() > aheadBytes {
+			page, ok := <-f.free
+			if !ok {
+				return
+			}
+			idle = append(idle, page)
+		}
+		page := idle[len(idle)-1]
+		idle = idle[:len(idle)-1]
+		err := f.reader.Next(ctx, page)
+		f.ahead.Add(int64(page.Bytes()))
+		f.full <- fetched{page, err}
 		if err != nil {
 			return
 		}

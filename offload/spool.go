@@ -26,33 +26,40 @@ type spools struct {
 
 	mu   sync.Mutex
 	left int64    // bytes that may still be taken
-	idle [][]byte // chunks given back, still counted as left
+	idle [][]byte // chunks given back
 }
 
 func newSpools(dir string, memory int64) *spools {
 	return &spools{dir: dir, left: memory}
 }
 
-// chunk takes a chunk off the budget; nil when it is used up.
+// chunk takes an empty chunk off the budget; nil when that is used up.
 func (s *spools) chunk() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left < spoolChunk {
-		return nil
-	}
-	s.left -= spoolChunk
 	if n := len(s.idle); n > 0 {
 		c := s.idle[n-1]
 		s.idle = s.idle[:n-1]
 		return c[:0]
 	}
-	return make([]byte, 0, spoolChunk)
+	if s.left < spoolChunk {
+		return nil
+	}
+	c := newChunk(spoolChunk)
+	if c != nil {
+		s.left -= spoolChunk
+	}
+	return c
 }
 
+// giveBack takes chunks back. They stay reserved, for a transport may still
+// read what it will not be asked for, but their memory is free.
 func (s *spools) giveBack(chunks [][]byte) {
+	for _, c := range chunks {
+		emptyChunk(c[:cap(c)])
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left += int64(len(chunks)) * spoolChunk
 	s.idle = append(s.idle, chunks...)
 }
 

@@ -47,7 +47,7 @@ type Worker struct {
 	now    func() time.Time // for durations and back-off only, never for ages
 	token  func() string    // makes a path unique
 	spools *spools
-	pages  pagePairs
+	pages  pageSets
 	parked *parking
 }
 

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// niceness is what a worker's threads are set to: where it shares a machine
-// with Redis, Redis and its clients go first.
-const niceness = 10
-
-// yieldToOthers lowers the priority of every thread of this process; those
-// that come later inherit it. It never raises one.
+// yieldToOthers puts every thread of this process into the scheduler's idle
+// class; those that come later inherit it. Where the worker shares its CPUs
+// with Redis, a producer's XADD then never waits for an encoder to finish its
+// time slice. The kernel weighs threads within one control group only, so a
+// container or a service with a share of its own keeps that.
 func yieldToOthers() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -24,11 +23,8 @@ func yieldToOthers() error {
 		if err != nil {
 			continue
 		}
-		now, err := unix.Getpriority(unix.PRIO_PROCESS, id)
-		if err != nil || 20-now >= niceness { // the system call counts from 40 down to 1
-			continue
-		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, id, niceness); err != nil {
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
+		if err := unix.SchedSetAttr(id, &attr, 0); err != nil {
 			return fmt.Errorf("lower the priority: %w", err)
 		}
 	}

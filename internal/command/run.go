@@ -57,6 +57,7 @@ func (p Process) run(c *cli.Context) (err error) {
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
+	keepHeapSmall()
 	if err := yieldToOthers(); err != nil {
 		log.Debug("running at the usual priority", zap.Error(err))
 	}

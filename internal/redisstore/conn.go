@@ -194,27 +194,14 @@ type directSource struct {
 
 	mu     sync.Mutex
 	idle   []*conn
-	gates  map[string]*gate // by the address of the node
 	closed bool
-}
-
-// gate is the gate in front of a node.
-func (s *directSource) gate(addr string) *gate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.gates[addr]
-	if g == nil {
-		g = new(gate)
-		s.gates[addr] = g
-	}
-	return g
 }
 
 // maxIdle bounds the connections kept for later readers.
 const maxIdle = 16
 
 func newDirectSource(o rueidis.ClientOption, nodes func() []string) *directSource {
-	return &directSource{option: o, nodes: nodes, gates: map[string]*gate{}}
+	return &directSource{option: o, nodes: nodes}
 }
 
 func (s *directSource) session() session { return &directSession{from: s} }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"korvet-offload/segment"
@@ -97,12 +96,6 @@ func (s *directSession) fetchOnce(ctx context.Context, r request, into *segment.
 		s.c = c
 	}
 	c := s.c
-	turn := s.from.gate(c.addr)
-	if err := turn.enter(ctx, slots(c.rtt)); err != nil {
-		return sample{}, err
-	}
-	answered := sync.OnceFunc(turn.leave)
-	defer answered()
 	release := c.guard(ctx, pageTimeout)
 	if asking {
 		if err := c.ask("ASKING"); err != nil {
@@ -111,7 +104,7 @@ func (s *directSession) fetchOnce(ctx context.Context, r request, into *segment.
 			return sample{}, err
 		}
 	}
-	got, err := c.page(ctx, r, into, answered)
+	got, err := c.page(ctx, r, into)
 	_, isReply := err.(errReply)
 	if !release() || got.left > 0 || err != nil && !isReply {
 		s.drop()
@@ -122,9 +115,8 @@ func (s *directSession) fetchOnce(ctx context.Context, r request, into *segment.
 	return got, err
 }
 
-// page sends the request and reads the reply; it calls answered when the
-// first byte of that has come.
-func (c *conn) page(ctx context.Context, r request, into *segment.Page, answered func()) (sample, error) {
+// page sends the request and reads the reply.
+func (c *conn) page(ctx context.Context, r request, into *segment.Page) (sample, error) {
 	c.out = appendRange(c.out[:0], r)
 	var got sample
 	sent := time.Now()
@@ -134,7 +126,6 @@ func (c *conn) page(ctx context.Context, r request, into *segment.Page, answered
 		left, err = c.dec.read(c, into, r.count, maxPage, func(total int) {
 			if got.bytes == 0 {
 				got.wait = time.Since(sent)
-				answered()
 			}
 			if total/maxPage > got.bytes/maxPage { // a large entry gets more time as it comes in
 				c.extend(ctx)

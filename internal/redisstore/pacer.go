@@ -10,8 +10,8 @@ const (
 	pageBytes   = 1 << 20 // wanted size of a reply
 	maxPage     = 8 << 20 // size at which a reply is left with the entries that are whole
 	maxBlock    = 2 * time.Millisecond
-	minBlock = 500 * time.Microsecond
-	rttsPerPage = 16 // server time per page in round trips, so that those cost 6 %
+	minBlock    = 50 * time.Microsecond
+	rttsPerPage = 4 // server time per page in round trips; the next page is read ahead meanwhile
 
 	firstCount = 16 // how large entries are is not known yet
 	growth     = 8  // from one page to the next

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -95,14 +97,18 @@ func (b *bench) load(s *redisserver.Server, partition, messages int) {
 	b.perMsg = float64(total) / float64(messages)
 }
 
-// seal writes topic and manifests as if the first n streams had just been sealed.
-func (b *bench) seal(s *redisserver.Server, n, messages int) {
+// seal writes topic and manifests as if the first n streams had just been
+// sealed, each of them times over: as segments that name the same stream.
+func (b *bench) seal(s *redisserver.Server, n, messages, times int) {
 	s.Exec("DEL", "korvet:topic:bench")
 	s.Exec("HSET", "korvet:topic:bench", "remote.storage.enable", "true", "partitions", fmt.Sprint(n))
 	s.Exec("SADD", "korvet:topics", "bench")
 	for p := range n {
-		s.Exec("HSET", segment.DefaultLayout().ManifestKey(part(p)), "0",
-			fmt.Sprintf(`{"v":1,"state":"SEALED","tier":"LOCAL","count":%d,"sealedAt":1}`, messages))
+		args := []string{"HSET", segment.DefaultLayout().ManifestKey(part(p))}
+		for i := range times {
+			args = append(args, fmt.Sprint(i), fmt.Sprintf(`{"v":1,"state":"SEALED","tier":"LOCAL","key":%q,"count":%d,"sealedAt":1}`, key(p), messages))
+		}
+		s.Exec(args...)
 	}
 }
 
@@ -119,7 +125,7 @@ func (m measured) rate() float64 { return float64(m.messages) / m.seconds }
 
 // worker runs the program once over n streams of a server, to files or to S3.
 func (b *bench) worker(s *redisserver.Server, n, messages int, toS3 bool) measured {
-	b.seal(s, n, messages)
+	b.seal(s, n, messages, 1)
 	dir := b.t.TempDir()
 	env := []string{"KORVET_REDIS_URI=" + s.URI(), "KORVET_STORAGE_OFFLOAD_CONCURRENCY=" + fmt.Sprint(n),
 		"KORVET_STORAGE_REMOTE_PATH=file://" + dir}
@@ -152,17 +158,55 @@ func (b *bench) worker(s *redisserver.Server, n, messages int, toS3 bool) measur
 func (b *bench) process(env []string, program string, args ...string) ([]byte, measured) {
 	cmd := exec.CommandContext(b.ctx, program, args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	b.must(cmd.Start())
+	peak := watchPeak(cmd.Process.Pid)
+	if err := cmd.Wait(); err != nil {
 		b.t.Fatalf("%s %v: %v", program, args, err)
 	}
-	state := cmd.ProcessState
-	usage, ok := state.SysUsage().(*syscall.Rusage)
-	if !ok {
-		b.t.Fatal("no account of the process")
+	return out.Bytes(), measured{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peak: peak()}
+}
+
+// watchPeak reads the high-water mark of a process's memory until the process
+// is gone and peak is called. The account that wait gives will not do: it
+// begins with the memory of the process that made this one.
+func watchPeak(pid int) (peak func() int64) {
+	var highest int64
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				highest = max(highest, highWater(pid))
+			}
+		}
+	})
+	return func() int64 {
+		close(stop)
+		watching.Wait()
+		return highest
 	}
-	return out, measured{cpu: state.UserTime() + state.SystemTime(), peak: usage.Maxrss << 10}
+}
+
+// highWater is VmHWM in bytes; 0 when the process is gone.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(kb), " kB"), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
 }
 
 // raw measures the raw limit of n connections.

@@ -2,19 +2,21 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
-	"slices"
-	"sync"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// The producers' load: so many clients, each with a pause between its XADDs.
+// The producers' load: redis-benchmark, as fast as its clients get answers.
 const (
-	producerClients = 4
-	producerPause   = 2 * time.Millisecond
-	producerTime    = 6 * time.Second
+	producerClients = 10
+	producerEntries = 300_000
 )
 
 // producers measures XADD with and without the worker running flat out.
@@ -24,58 +26,58 @@ func (b *bench) producers() {
 	}
 	var without, with, ratio []float64
 	for range b.o.runs {
-		alone := b.produce(producerTime, nil)
-		beside := b.produce(producerTime, func() { b.worker(b.redis, streams, b.o.messages, false) })
+		alone := b.produce()
+		beside := b.besideWorker(b.produce)
 		without, with = append(without, alone), append(with, beside)
 		ratio = append(ratio, beside/alone)
 	}
-	b.rows = append(b.rows, row{what: "producers' XADD p99, worker flat out against none", streams: streams,
+	b.rows = append(b.rows, row{what: "producers' XADD p99, beside the worker / alone", streams: streams,
 		note: fmt.Sprintf("%.2fms / %.2fms = %.1fx", median(with), median(without), median(ratio)), must: "3x", aim: "1.5x"})
 }
 
-// produce runs the load, next to work done over and over, and returns the
-// 99th percentile of XADD in milliseconds.
-func (b *bench) produce(length time.Duration, work func()) float64 {
-	ctx, cancel := context.WithCancel(b.ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	results := make([][]time.Duration, producerClients)
-	for i := range producerClients {
-		all.Go(func() { results[i] = b.producer(ctx, i) })
+// busyTimes is how often the worker moves each stream: more than it can while
+// the load runs.
+const busyTimes = 100
+
+// besideWorker measures while one worker moves all streams over and over.
+func (b *bench) besideWorker(measure func() float64) float64 {
+	b.seal(b.redis, streams, b.o.messages, busyTimes)
+	dir := b.t.TempDir()
+	ctx, stop := context.WithCancel(b.ctx)
+	defer stop()
+	cmd := exec.CommandContext(ctx, b.bin, "run", "--once", "--redis-uri", b.redis.URI(), "--concurrency", fmt.Sprint(streams), "--remote-path", "file://"+dir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // gives the lease back
+	b.must(cmd.Start())
+	// The load begins when the worker is in the middle of its work.
+	for begun, _ := filepath.Glob(dir + "/*/*.parquet"); len(begun) == 0; begun, _ = filepath.Glob(dir + "/*/*.parquet") {
+		time.Sleep(20 * time.Millisecond)
 	}
-	end := time.Now().Add(length)
-	if work == nil {
-		time.Sleep(length)
-	} else {
-		for time.Now().Before(end) {
-			work()
-		}
+	p99 := measure()
+	if done, err := filepath.Glob(dir + "/*/*.parquet"); err != nil || len(done) == streams*busyTimes {
+		b.t.Fatalf("the worker was done before the load: %v", err)
 	}
-	cancel()
-	all.Wait()
-	var took []time.Duration
-	for _, r := range results {
-		took = append(took, r...)
-	}
-	slices.Sort(took)
-	return float64(took[len(took)*99/100].Microseconds()) / 1000
+	stop()
+	_ = cmd.Wait() // it was told to stop
+	_ = os.RemoveAll(dir)
+	return p99
 }
 
-func (b *bench) producer(ctx context.Context, n int) (took []time.Duration) {
-	client := redis.NewClient(&redis.Options{Addr: b.redis.Addr, PoolSize: 1})
-	defer client.Close()
-	tick := time.NewTicker(producerPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return took
-		case <-tick.C:
+// produce runs the load and returns the 99th percentile of XADD in ms.
+func (b *bench) produce() float64 {
+	host, port, _ := strings.Cut(b.redis.Addr, ":")
+	out, err := exec.CommandContext(b.ctx, "redis-benchmark", "-h", host, "-p", port, "--csv",
+		"-c", strconv.Itoa(producerClients), "-n", strconv.Itoa(producerEntries),
+		"XADD", "producer", "MAXLEN", "~", "1000", "*", "key", "customer-000001", "value", strings.Repeat("x", 100), "timestamp", "1708956789000").Output()
+	b.must(err)
+	lines, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
+	b.must(err)
+	for i, name := range lines[0] {
+		if name == "p99_latency_ms" {
+			ms, err := strconv.ParseFloat(lines[1][i], 64)
+			b.must(err)
+			return ms
 		}
-		start := time.Now()
-		err := client.XAdd(b.ctx, &redis.XAddArgs{Stream: fmt.Sprint("producer:", n), MaxLen: 1000, Approx: true,
-			Values: []string{"key", "k", "value", "a message of a hundred bytes, or about that many, as most of those in this benchmark are .......", "timestamp", "1"}}).Err()
-		b.must(err)
-		took = append(took, time.Since(start))
 	}
+	b.t.Fatal("redis-benchmark prints no p99")
+	return 0
 }

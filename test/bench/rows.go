@@ -100,7 +100,7 @@ func (b *bench) allocations() {
 	if !b.o.only.MatchString("allocations") {
 		return
 	}
-	b.seal(b.redis, 1, b.o.messages)
+	b.seal(b.redis, 1, b.o.messages, 1)
 	self, err := os.Executable()
 	b.must(err)
 	out, _ := b.process(nil, self, "child", "allocations", b.redis.URI(), b.t.TempDir())
