@@ -16,7 +16,10 @@ import (
 // stopTime is how long work under way may take after the first signal.
 const stopTime = 20 * time.Second
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run returns the exit code.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, func() {
@@ -26,7 +29,7 @@ func main() {
 			os.Exit(1)
 		})
 	})
-	os.Exit(command.Main(ctx, command.Process{
+	return command.Main(ctx, command.Process{
 		Args: os.Args, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-	}))
+	})
 }

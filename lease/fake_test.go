@@ -119,7 +119,7 @@ func take(t *testing.T, l *Lease) (context.Context, func(context.Context) error)
 }
 
 // lostAfter is how long a leadership lasts from now.
-func lostAfter(t *testing.T, leadership context.Context) time.Duration {
+func lostAfter(leadership context.Context, t *testing.T) time.Duration {
 	t.Helper()
 	start := time.Now()
 	<-leadership.Done()
@@ -166,7 +166,7 @@ func TestEndsBeforeTheKeyExpires(t *testing.T) {
 				leadership, release := take(t, l)
 				expiry := f.expiry()
 				f.set(func() { spoil(f) })
-				if took := lostAfter(t, leadership); took != duration-duration/10 || !time.Now().Before(expiry) {
+				if took := lostAfter(leadership, t); took != duration-duration/10 || !time.Now().Before(expiry) {
 					t.Errorf("leadership ended after %s, want %s", took, duration-duration/10)
 				}
 				if !l.Healthy(time.Now()) || l.Healthy(time.Now().Add(duration)) {
@@ -187,7 +187,7 @@ func TestALateAnswerCountsFromBeforeTheRequest(t *testing.T) {
 		f := &fakeRedis{delay: duration / 10}
 		leadership, release := take(t, newLease(f, Config{"k", duration}))
 		f.set(func() { f.refuse = errRefused })
-		if took := lostAfter(t, leadership); took != duration-duration/10-duration/10 {
+		if took := lostAfter(leadership, t); took != duration-duration/10-duration/10 {
 			t.Errorf("leadership ended after %s; the answer to acquire took %s of %s", took, duration/10, duration-duration/10)
 		}
 		release(t.Context()) //nolint:errcheck // refused
@@ -218,7 +218,7 @@ func TestAForeignTokenEndsItWithinAnInterval(t *testing.T) {
 		f := &fakeRedis{}
 		leadership, release := take(t, newLease(f, Config{"k", duration}))
 		f.set(func() { f.token = "another" })
-		if took := lostAfter(t, leadership); took > duration/3 {
+		if took := lostAfter(leadership, t); took > duration/3 {
 			t.Errorf("leadership ended after %s, want %s at most", took, duration/3)
 		}
 		if err := release(t.Context()); err != nil || f.token != "another" {

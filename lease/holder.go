@@ -16,6 +16,7 @@ type holder struct {
 	end     context.CancelCauseFunc
 	expiry  *time.Timer // ends the leadership, whether or not Redis answers
 	renewed atomic.Pointer[time.Time]
+	failed  atomic.Pointer[error] // why the last renewal did not work; nil = it did
 	stop    context.CancelFunc // of the renewal
 	stopped chan struct{}
 }
@@ -27,12 +28,20 @@ func hold(ctx context.Context, c Config, redis commands, token string, sent time
 	h.end = end
 	h.renewed.Store(&sent)
 	h.expiry = time.AfterFunc(c.valid()-time.Since(sent), func() {
-		h.end(fmt.Errorf("%w: %s could not be renewed in time", ErrLost, c.Key))
+		h.end(h.lateError())
 	})
 	renewal, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
 	go h.renew(renewal)
 	return leadership, h
+}
+
+// lateError is the loss of a key that could not be renewed in time.
+func (h *holder) lateError() error {
+	if why := h.failed.Load(); why != nil {
+		return fmt.Errorf("%w: %s could not be renewed in time: %w", ErrLost, h.cfg.Key, *why)
+	}
+	return fmt.Errorf("%w: %s could not be renewed in time", ErrLost, h.cfg.Key)
 }
 
 func (h *holder) renewedAt() time.Time { return *h.renewed.Load() }
@@ -44,11 +53,13 @@ func (h *holder) renew(ctx context.Context) {
 	for pause := h.cfg.interval(); h.wait(ctx, pause); {
 		switch err := h.renewOnce(ctx); {
 		case err == nil:
+			h.failed.Store(nil)
 			pause = h.cfg.interval() - time.Since(h.renewedAt())
 		case errors.Is(err, ErrLost):
 			h.end(err)
 			return
 		default:
+			h.failed.Store(&err)
 			pause = h.cfg.retry() // expiry decides when that is too late
 		}
 	}

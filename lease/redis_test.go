@@ -46,7 +46,7 @@ func await(t *testing.T, l *Lease) (context.Context, func(context.Context) error
 	}
 }
 
-func ended(t *testing.T, leadership context.Context, within time.Duration) {
+func ended(leadership context.Context, t *testing.T, within time.Duration) {
 	t.Helper()
 	select {
 	case <-leadership.Done():
@@ -113,7 +113,7 @@ func TestAnothersKeyIsLeftAlone(t *testing.T) {
 	l := New(client(t, s), Config{key, 600 * time.Millisecond})
 	leadership, release := await(t, l)
 	s.Exec("SET", key, "foreign", "PX", "100000")
-	ended(t, leadership, time.Second)
+	ended(leadership, t, time.Second)
 	if err := release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -136,7 +136,7 @@ func TestADeletedKeyEndsTheLeadershipWithinOneInterval(t *testing.T) {
 	l := New(client(t, s), Config{key, 3 * time.Second})
 	leadership, release := await(t, l)
 	s.Exec("DEL", key)
-	ended(t, leadership, 1500*time.Millisecond) // the interval is 1 s
+	ended(leadership, t, 1500*time.Millisecond) // the interval is 1 s
 	if err := release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -151,7 +151,7 @@ func TestAHungServerEndsTheLeadershipBeforeTheKey(t *testing.T) {
 	sent := time.Now()
 	leadership, release := await(t, l)
 	s.Freeze()
-	ended(t, leadership, 2*time.Second)
+	ended(leadership, t, 2*time.Second)
 	if took := time.Since(sent); took >= 2*time.Second {
 		t.Errorf("leadership ended after %s, and the key had expired", took)
 	}

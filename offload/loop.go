@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrFollower: somebody else holds the lease.
+// ErrFollower says that somebody else holds the lease.
 var ErrFollower = errors.New("another instance leads")
 
 // releaseTime is how long giving the lease back may take. If Redis does not

@@ -2,7 +2,6 @@ package offload
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -75,7 +74,7 @@ func (p *pageSets) each(ctx context.Context, r PageReader, use func(*segment.Pag
 		p.giveBack(set)
 	}()
 	for got := range f.full {
-		if errors.Is(got.err, io.EOF) {
+		if got.err == io.EOF { //nolint:errorlint // the bare io.EOF is the end; one inside another error is a broken connection
 			return nil
 		}
 		if got.err != nil {

@@ -46,7 +46,7 @@ func TestSpoolGivesBackWhatWasWritten(t *testing.T) {
 		if n, err := s.ReadAt(part, int64(off)); n != len(part) || err != nil || !bytes.Equal(part, want[off:off+n]) {
 			t.Fatalf("read of %d at %d: %d, %v", len(part), off, n, err)
 		}
-		if n, err := s.ReadAt(make([]byte, 1), s.size); n != 0 || err != io.EOF {
+		if n, err := s.ReadAt(make([]byte, 1), s.size); n != 0 || !errors.Is(err, io.EOF) {
 			t.Fatalf("read behind the end: %d, %v", n, err)
 		}
 	})

@@ -156,7 +156,7 @@ func checkEndpoint(c Config) error {
 	u, err := url.Parse(c.Endpoint)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return errors.New("s3.endpoint: want https://host, https://host:port or http://...")
+		return errors.New("s3.endpoint: want https://host, https://host:port, or the same with http://")
 	case u.User != nil:
 		return errors.New("s3.endpoint: it holds a user or a password; use s3.access-key-id and s3.secret-access-key")
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":

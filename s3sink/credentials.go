@@ -185,7 +185,7 @@ func newCredentialsClient(t *http.Transport) *http.Client {
 	t.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
 	t.Proxy = func(req *http.Request) (*url.URL, error) {
 		if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && addr.IsLinkLocalUnicast() {
-			return nil, nil // the host's own services are not behind a proxy
+			return nil, nil //nolint:nilnil // net/http: no proxy; the host's own services are not behind a proxy
 		}
 		return http.ProxyFromEnvironment(req)
 	}

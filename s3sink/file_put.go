@@ -141,7 +141,7 @@ func writeTemporary(ctx context.Context, dir *os.Root, name string, u Upload, no
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer dir.Remove(temp)
+	defer func() { _ = dir.Remove(temp) }() // after a success it has another name and this finds nothing
 	defer file.Close()
 	modified, err := fill(ctx, file, u)
 	if err != nil {

@@ -22,7 +22,6 @@ type stub struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc
 	got     []*http.Request
-	bodies  []string
 }
 
 func newStub(t *testing.T, answers ...http.HandlerFunc) *stub {

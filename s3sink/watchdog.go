@@ -46,10 +46,10 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	case n > 0:
 		b.timer.Reset(b.limit)
 	}
-	if err == io.EOF && b.left > 0 {
+	if err == io.EOF && b.left > 0 { //nolint:errorlint // a reader ends with the bare one
 		err = fmt.Errorf("%d bytes are missing: %w", b.left, io.ErrUnexpectedEOF)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF { //nolint:errorlint // a reader ends with the bare one
 		b.err = err
 	}
 	return n, err
@@ -75,7 +75,7 @@ func (b *receivedBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.limit)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF { //nolint:errorlint // a reader ends with the bare one
 		err = b.wrap(err)
 	}
 	return n, err

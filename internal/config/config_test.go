@@ -284,7 +284,7 @@ func TestPackageErrorsAreFaults(t *testing.T) {
 		{"korvet.redis.port", "70000", `want 1 to 65535`},
 		{"korvet.redis.host", "redis://h", `want a server's name or address, without redis:// and without the port`},
 		{"korvet.redis.uri", "http://h", `want redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path; in user and password write %xx for @ : / ? # and %`},
-		{"korvet.redis.ca-file", "/x", `it has no effect without TLS: want uri: rediss://...`},
+		{"korvet.redis.ca-file", "/x", `it has no effect without TLS: want a uri that begins with rediss://`},
 		{"korvet.storage.layout.lease", "", `it is empty`},
 		{"korvet.storage.layout.manifest", "m: {topic}", `{partition} is missing`},
 		{"korvet.storage.offload.page-reader", "fast", `want direct or client`},

@@ -36,7 +36,7 @@ func (l *loader) readVariable(variable, text string) {
 	switch {
 	case !strings.HasPrefix(upper, "KORVET_"):
 	case below && section == "TOPICS":
-		l.readTopicVariable(upper, rest, f)
+		l.readTopicVariable(rest, f)
 	case l.isBrokerVariable(upper):
 	case below && slices.Contains(strictSections(), strings.ToLower(section)):
 		l.fault("%s: there is no setting of this environment variable; %s", f.at, proposal(nearest(upper, l.variables, func(string) int { return 4 })))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -160,7 +161,11 @@ func FuzzLoad(f *testing.F) {
 		environ := []string{variable + "=" + value, "KORVET_STORAGE_S3_SECRET_ACCESS_KEY=" + secret, "KORVET_REDIS_PASSWORD=" + secret}
 		l, err := load(Input{File: "korvet.yml", Environ: environ, Set: []string{set}}, []byte(yml))
 		if err != nil {
-			for _, fault := range err.(Faults) {
+			var faults Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("error of type %T", err)
+			}
+			for _, fault := range faults {
 				if fault == "" || strings.ContainsAny(fault, "\n\r") {
 					t.Errorf("fault %q is not one line", fault)
 				}

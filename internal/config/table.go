@@ -107,7 +107,7 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Worker.SpoolMemory }},
 		{name: "sla", kind: kindDuration, help: "over the tick: a sealed segment that waits longer breaks the SLA",
 			field: func(c *Config) any { return &c.Worker.SLA }},
-		{name: "http.address", flag: "http-address", help: "host:port of metrics, health and status page; empty: off",
+		{name: "http.address", flag: "http-address", help: "host:port of the health probes (/livez, /readyz); empty: off",
 			field: func(c *Config) any { return &c.Ops.Address }},
 		{name: "http.pprof", kind: kindBool, help: "serve /debug/pprof there too",
 			field: func(c *Config) any { return &c.Ops.Pprof }},

@@ -94,7 +94,7 @@ func (l *loader) topicSlip(rest []string) string {
 
 // readTopicVariable takes KORVET_TOPICS_0_RETENTION_TIME, of which rest is
 // 0_RETENTION_TIME.
-func (l *loader) readTopicVariable(upper, rest string, f leaf) {
+func (l *loader) readTopicVariable(rest string, f leaf) {
 	digits, name, ok := strings.Cut(rest, "_")
 	index := indexOf("[" + digits + "]")
 	if !ok || index < 0 {

@@ -176,7 +176,7 @@ func (s *Store) checkCommands(ctx context.Context) []Finding {
 		return []Finding{{Name: "permissions", OK: true, Detail: "every command is allowed"}}
 	}
 	return []Finding{{Name: "permissions", Detail: "the user's ACL lacks " + strings.Join(denied, ", "),
-		Advice: "ACL SETUSER <user> " + ACL(l, s.cfg.Cluster)}}
+		Advice: "take the user of docs/redis-acl.txt, or before Redis 7.0: ACL SETUSER <user> " + ACL(l, s.cfg.Cluster)}}
 }
 
 func pattern(key string) string {
@@ -197,8 +197,10 @@ end
 return denied`
 
 func (s *Store) deniedWrites(ctx context.Context, key string, commands ...string) []string {
-	cmd := s.client.B().Eval().Script(askScript).Numkeys(1).Key(key).Arg(commands...).Build()
-	names, err := s.do(ctx, cmd).AsStrSlice()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.timeout())
+	defer cancel()
+	// Sent as the worker's scripts are, by its digest first.
+	names, err := rueidis.NewLuaScript(askScript).Exec(ctx, s.client, []string{key}, commands).AsStrSlice()
 	if classify(err) == Permission {
 		return []string{"+eval +evalsha " + pattern(key)}
 	}

@@ -87,7 +87,7 @@ func (c Config) validateAddress() []error {
 		}
 	}
 	if c.CAFile != "" && scheme != "rediss" {
-		errs = append(errs, errors.New("ca-file: it has no effect without TLS: want uri: rediss://..."))
+		errs = append(errs, errors.New("ca-file: it has no effect without TLS: want a uri that begins with rediss://"))
 	}
 	if c.Cluster && scheme == "unix" {
 		errs = append(errs, errors.New("cluster: a unix:// socket is no cluster: want redis:// or rediss://"))

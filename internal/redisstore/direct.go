@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -37,8 +38,8 @@ func (s *directSession) drop() {
 func (s *directSession) fetch(ctx context.Context, r request, into *segment.Page) (sample, error) {
 	for range maxRedirects {
 		got, err := s.fetchOnce(ctx, r, into, false)
-		reply, isReply := err.(errReply)
-		if !isReply || s.from.nodes == nil {
+		var reply errReply
+		if !errors.As(err, &reply) || s.from.nodes == nil {
 			return got, err
 		}
 		if s.c == nil { // it came from the handshake
@@ -105,8 +106,7 @@ func (s *directSession) fetchOnce(ctx context.Context, r request, into *segment.
 		}
 	}
 	got, err := c.page(ctx, r, into)
-	_, isReply := err.(errReply)
-	if !release() || got.left > 0 || err != nil && !isReply {
+	if !release() || got.left > 0 || err != nil && !errors.As(err, new(errReply)) {
 		s.drop()
 	}
 	if ctx.Err() != nil {

@@ -47,6 +47,7 @@ func clientOption(c Config) (rueidis.ClientOption, error) {
 	o.ConnWriteTimeout = timeout
 	o.ConnLifetime = connLifetime
 	o.ClientName = clientName
+	o.ClientSetInfo = rueidis.DisableClientSetInfo // the smallest user may not do it, and the refusals fill the server's ACL log
 	o.DisableRetry = true // Store.do tries again where that makes sense, and fails at once where not
 	o.DisableCache = true // nothing is cached, and old servers can't
 	if o.ForceSingleClient = !c.Cluster; o.ForceSingleClient {

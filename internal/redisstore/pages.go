@@ -113,7 +113,7 @@ func (r *pages) read(ctx context.Context, into *segment.Page) error {
 		s, err := r.session.fetch(ctx, r.request(), into)
 		if err == nil {
 			err = r.accept(into, s)
-			if err == nil || err == io.EOF {
+			if err == nil || err == io.EOF { //nolint:errorlint // accept gives the bare one
 				return err
 			}
 		}

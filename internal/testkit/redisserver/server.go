@@ -44,7 +44,6 @@ type Server struct {
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
-	log bytes.Buffer
 	end chan struct{} // closed when the process has been waited for
 }
 
