@@ -2,6 +2,7 @@ package command
 
 import (
 	"net"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -109,13 +110,25 @@ func (j *journal) works() {
 // outage writes down, once for each cause, why no work can be done.
 func (j *journal) outage(what string, err error, fields ...zap.Field) {
 	j.health.NotReady(err.Error())
+	cause := sameCause(err)
 	j.mu.Lock()
-	same := j.down == err.Error()
-	j.down = err.Error()
+	same := j.down == cause
+	j.down = cause
 	j.mu.Unlock()
 	if !same {
 		j.log.Error(what, append(fields, zap.Error(err))...)
 	}
+}
+
+// sameCause is an error's text without its numbers: the local port of a
+// connection is another one each time.
+func sameCause(err error) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error())
 }
 
 // problems writes down what has come, changed and gone since the last pass.

@@ -160,3 +160,16 @@ func TestDetailsAreForDebugging(t *testing.T) {
 	}
 	b.wrote()
 }
+
+// The local port of a connection differs each time; the cause does not.
+func TestOneOutageIsWrittenOnce(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	j := newJournal(zap.New(core), ops.NewHealth(func() error { return nil }))
+	for port := range 3 {
+		j.outage("pass given up", fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.1:6379: connection reset by peer", 40000+port))
+	}
+	j.outage("pass given up", errors.New("NOAUTH Authentication required"))
+	if got := logs.Len(); got != 2 {
+		t.Errorf("%d lines, want 2: %v", got, logs.All())
+	}
+}

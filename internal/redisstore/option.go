@@ -48,8 +48,8 @@ func clientOption(c Config) (rueidis.ClientOption, error) {
 	o.ConnLifetime = connLifetime
 	o.ClientName = clientName
 	o.ClientSetInfo = rueidis.DisableClientSetInfo // the smallest user may not do it, and the refusals fill the server's ACL log
-	o.DisableRetry = true // Store.do tries again where that makes sense, and fails at once where not
-	o.DisableCache = true // nothing is cached, and old servers can't
+	o.DisableRetry = true                          // Store.do tries again where that makes sense, and fails at once where not
+	o.DisableCache = true                          // nothing is cached, and old servers can't
 	if o.ForceSingleClient = !c.Cluster; o.ForceSingleClient {
 		// One connection: others would be dialled in the middle of some
 		// command, and the library does not see its context end then.
