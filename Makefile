@@ -28,7 +28,7 @@ test-readers: ## the files, read by other Parquet readers
 	cd test/goreaders && $(GO) vet ./... && $(GO) test -race ./...
 
 lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## formatting, vet, linters
-	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	@bad=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
 	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
 
 $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):

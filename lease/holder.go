@@ -17,7 +17,7 @@ type holder struct {
 	expiry  *time.Timer // ends the leadership, whether or not Redis answers
 	renewed atomic.Pointer[time.Time]
 	failed  atomic.Pointer[error] // why the last renewal did not work; nil = it did
-	stop    context.CancelFunc // of the renewal
+	stop    context.CancelFunc    // of the renewal
 	stopped chan struct{}
 }
 
