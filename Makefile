@@ -30,6 +30,7 @@ test-readers: ## the files, read by other Parquet readers
 lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## formatting, vet, linters
 	@bad=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
 	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+	cd test/bench && $(GO) vet ./...
 
 $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
 	mkdir -p $(TOOLS)

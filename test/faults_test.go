@@ -260,3 +260,45 @@ func TestStatus(t *testing.T) {
 		t.Errorf("afterwards: %+v", v)
 	}
 }
+
+// The first signal waits for the lease to be given back, here to a Redis that
+// has stopped answering; the second one waits for nothing.
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	p := r.start("run")
+	await(t, "a pass is done", 20*time.Second, func() bool {
+		e := r.entries()[r.layout.SegmentKey(segment.Partition{Topic: "orders", Number: 3}, 2)]
+		return e.Tier == segment.Remote
+	})
+	r.redis.Freeze()
+	defer r.redis.Thaw()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+		t.Fatalf("it did not wait for the lease:\n%s", p.log())
+	case <-time.After(500 * time.Millisecond):
+	}
+	begun := time.Now()
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t, 10*time.Second); code != -1 || time.Since(begun) > 2*time.Second {
+		t.Errorf("exit %d after %s\n%s", code, time.Since(begun), p.log())
+	}
+}
+
+// A Redis that has stopped answering must not keep the program from ending
+// within the 20 seconds, even without a second signal.
+func TestStopWhileRedisHangs(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	p := r.start("run")
+	await(t, "the lease is taken", 20*time.Second, func() bool {
+		return strings.TrimSpace(r.redis.Exec("EXISTS", "korvet:storage:offload:lease")) == "1"
+	})
+	r.redis.Freeze()
+	defer r.redis.Thaw()
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t, 20*time.Second); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.log())
+	}
+}

@@ -1,0 +1,85 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"korvet-offload/segment"
+)
+
+// mustBeRight checks every entry as it is: those that are REMOTE have their
+// whole object, the others their whole stream.
+func (r *rig) mustBeRight() (remote int) {
+	r.t.Helper()
+	for key, e := range r.entries() {
+		switch {
+		case e.Tier == segment.Remote:
+			remote++
+			r.mustHold(r.ledger[key], e)
+		case e.State != segment.Sealed || e.Object != nil:
+			r.t.Errorf("%s: %+v", key, e)
+		}
+	}
+	return remote
+}
+
+// Connections that break in the middle of pages are made again, and the pages
+// asked for again: no entry is lost or comes twice.
+func TestConnectionsBreakInMidPage(t *testing.T) {
+	r := newRig(t)
+	r.orders(20_000)
+	p := r.start("run", "--once")
+	cut := time.NewTicker(10 * time.Millisecond)
+	defer cut.Stop()
+	for running := true; running; {
+		select {
+		case <-p.ended:
+			running = false
+		case <-cut.C:
+			_, _ = r.redis.TryExec("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		}
+	}
+	t.Logf("%d segments moved under fire\n%s", r.mustBeRight(), p.log())
+	if strings.Contains(p.log(), "goroutine ") {
+		t.Error("it crashed")
+	}
+	r.redis.Exec("DEL", "korvet:storage:offload:lease") // or wait for it to lapse
+	if _, stderr, code := r.run("run", "--once"); code != 0 {
+		t.Errorf("afterwards: exit %d\n%s", code, stderr)
+	}
+	r.mustBeDone()
+}
+
+// A Redis that dies in the middle of the copy: one line that says so, and
+// nothing was flipped that is not on the store.
+func TestRedisDiesInMidCopy(t *testing.T) {
+	r := newRig(t)
+	r.orders(60_000) // enough to be in the middle of
+	p := r.start("run", "--once")
+	await(t, "the first object is there", 20*time.Second, func() bool { return len(r.objects()) > 0 })
+	r.redis.Stop()
+	if code := p.wait(t, time.Minute); code != 1 || !strings.Contains(p.log(), "redis") {
+		t.Errorf("exit %d\n%s", code, p.log())
+	}
+	for line := range strings.Lines(p.log()) {
+		if len(line) > 600 || strings.Contains(line, "goroutine ") {
+			t.Errorf("no message for a person: %q", line)
+		}
+	}
+}
+
+// A store that dies in the middle: what was moved is right, the rest is LOCAL
+// and is said to be.
+func TestTheStoreDiesInMidCopy(t *testing.T) {
+	r := newRig(t)
+	r.orders(60_000) // enough to be in the middle of
+	p := r.start("run", "--once")
+	await(t, "the first object is there", 20*time.Second, func() bool { return len(r.objects()) > 0 })
+	r.s3.Stop()
+	code := p.wait(t, 2*time.Minute)
+	remote := r.mustBeRight()
+	if code != 1 || !strings.Contains(p.log(), "refused") && !strings.Contains(p.log(), "reset") && !strings.Contains(p.log(), "EOF") {
+		t.Errorf("exit %d with %d segments moved\n%s", code, remote, p.log())
+	}
+}
