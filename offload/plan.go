@@ -25,21 +25,23 @@ type Plan struct {
 
 // Counts is how many of each thing a scan found.
 type Counts struct {
-	Topics     int `json:"topics"` // that are offloaded
-	Partitions int `json:"partitions"`
-	Open       int `json:"open"`
-	Sealed     int `json:"sealed"` // SEALED LOCAL, due or not
-	Grace      int `json:"grace"`  // of these, sealed too short a time ago
-	Remote     int `json:"remote"`
-	Deleting   int `json:"deleting"`
-	Illegal    int `json:"illegal"` // values that are no entry
+	Topics      int `json:"topics"`       // that are offloaded
+	OtherTopics int `json:"other_topics"` // that are not: remote.storage.enable is not true
+	Partitions  int `json:"partitions"`
+	Open        int `json:"open"`
+	Sealed      int `json:"sealed"` // SEALED LOCAL, due or not
+	Grace       int `json:"grace"`  // of these, sealed too short a time ago
+	Remote      int `json:"remote"`
+	Deleting    int `json:"deleting"`
+	Illegal     int `json:"illegal"` // values that are no entry
 }
 
 // Lag is how far the remote tier is behind: the sealed segments that are not
 // there yet.
 type Lag struct {
 	Segments int           `json:"segments"`
-	Oldest   time.Duration `json:"oldest_ns"` // since the oldest of them was sealed; 0 when unknown
+	Oldest   time.Duration `json:"oldest_ns"` // since the oldest of them was sealed, as far as known
+	Unknown  int           `json:"unknown"`   // of these segments, whose entry does not say when they were sealed
 }
 
 // Problem is something that can't be worked on as it is.
@@ -77,6 +79,8 @@ func MakePlan(s Scan, grace time.Duration) Plan {
 			p.Problems = append(p.Problems, Problem{Topic: t.Name, Partition: -1, Reason: ReasonOf(t.Err), Err: t.Err})
 		} else if t.Settings.RemoteStorage {
 			p.Counts.Topics++
+		} else {
+			p.Counts.OtherTopics++
 		}
 	}
 	for _, part := range s.Partitions {
@@ -137,6 +141,9 @@ func (p *Plan) sealed(e segment.Entry, grace time.Duration) (bool, error) {
 	p.Counts.Sealed++
 	p.Lag.Segments++
 	now := p.At.UnixMilli()
+	if e.SealedAt == 0 {
+		p.Lag.Unknown++
+	}
 	if age := time.Duration(now-e.SealedAt) * time.Millisecond; e.SealedAt != 0 && age > p.Lag.Oldest {
 		p.Lag.Oldest = age
 	}

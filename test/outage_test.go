@@ -83,3 +83,36 @@ func TestTheStoreDiesInMidCopy(t *testing.T) {
 		t.Errorf("exit %d with %d segments moved\n%s", code, remote, p.log())
 	}
 }
+
+// Readiness says the truth between two ticks too, about Redis and about a
+// store that has never worked.
+func TestReadiness(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	address := closedPort(t)
+	r.env = []string{"KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=" + address, "KORVET_STORAGE_REMOTE_PATH=s3://later/korvet",
+		"KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=1s", "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s"}
+	ready := func(want int) func() bool {
+		return func() bool { status, _ := get(address, "/readyz"); return status == want }
+	}
+	p := r.start("run")
+	await(t, "a pass has met the missing bucket", 30*time.Second, func() bool { return strings.Contains(p.log(), "the store can't be used") })
+	for range 50 { // over several ticks
+		if status, body := get(address, "/readyz"); status != 503 || !strings.Contains(body, "later") {
+			t.Fatalf("readiness %d %s\n%s", status, body, p.log())
+		}
+		await(t, "a tenth of a second", time.Minute, tenth())
+	}
+	r.s3.AddBucket(t, "later")
+	await(t, "ready once the bucket is there", time.Minute, ready(200))
+	r.redis.Freeze()
+	await(t, "not ready without redis", 30*time.Second, ready(503))
+	r.redis.Thaw()
+	await(t, "ready with it", 30*time.Second, ready(200))
+}
+
+// tenth is true after a tenth of a second.
+func tenth() func() bool {
+	end := time.Now().Add(100 * time.Millisecond)
+	return func() bool { return time.Now().After(end) }
+}

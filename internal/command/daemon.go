@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,20 +31,49 @@ func (d *daemon) alive() error {
 	return nil
 }
 
-// ownerTime is how long a store may take to say whom it belongs to.
-const ownerTime = 10 * time.Second
-
 // checkOwner refuses a place that belongs to another namespace. A store that
 // can't be asked is no reason not to start: the first upload asks again.
 func (d *daemon) checkOwner(ctx context.Context, s *session) error {
-	limited, cancel := context.WithTimeout(ctx, ownerTime)
-	defer cancel()
-	err := checkOwner(limited, s.store)
+	err := checkOwner(ctx, s.store)
 	if err == nil || ctx.Err() != nil || errors.As(err, new(usageError)) {
 		return err
 	}
-	d.journal.outage("the store does not say whom it belongs to; going on", err)
+	d.journal.fails(partOwner, "the store does not say whom it belongs to; going on", err)
 	return nil
+}
+
+// watchInterval is how often Redis is asked whether it is there, and the
+// store while it has not said whom it belongs to: a tick may be far away.
+const watchInterval = 10 * time.Second
+
+// watch keeps the readiness true between two ticks.
+func (d *daemon) watch(ctx context.Context, s *session) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			d.look(ctx, s)
+		}
+	}
+}
+
+func (d *daemon) look(ctx context.Context, s *session) {
+	limited, cancel := context.WithTimeout(ctx, watchInterval/2)
+	defer cancel()
+	switch _, err := s.redis.Now(limited); {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		d.journal.fails(partRedis, "redis does not answer", err)
+	default:
+		d.journal.works(partRedis)
+	}
+	if d.journal.isDown(partOwner) && checkOwner(ctx, s.store) == nil {
+		d.journal.works(partOwner)
+	}
 }
 
 // work connects and loops until ctx ends.
@@ -72,6 +102,9 @@ func (d *daemon) work(ctx context.Context) error {
 		return err
 	}
 	d.lease.Store(s.lease)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { d.watch(ctx, s) })
 	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal, func() bool { return ctx.Err() != nil }})
 	return nil
 }

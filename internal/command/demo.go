@@ -20,7 +20,8 @@ import (
 
 // What the demo plays with.
 const (
-	demoSealed     = 3 // segments of each partition, and one open
+	demoSealed     = 3      // segments of each partition at least, and one open
+	demoLargest    = 10_000 // messages of a segment; the embedded Redis is slow with more
 	demoValueBytes = 100
 	demoSealedFor  = time.Minute
 )
@@ -133,17 +134,23 @@ func demoConfig(uri string) config.Config {
 const demoPartitions = 4
 
 // demoTopics are the topics and how many partitions each has.
-func demoTopics() map[string]int { return map[string]int{"orders": 3, "payments": 1} }
+func demoTopics() []demoTopic { return []demoTopic{{"orders", 3}, {"payments", 1}} }
+
+type demoTopic struct {
+	name       string
+	partitions int
+}
 
 // plan spreads the messages evenly over the segments.
 func (d *demo) plan(messages int) {
-	total := demoPartitions * (demoSealed + 1)
-	for topic, partitions := range demoTopics() {
-		for n := range partitions {
-			for s := range demoSealed + 1 {
+	sealed := max(demoSealed, messages/demoPartitions/demoLargest)
+	total := demoPartitions * (sealed + 1)
+	for _, topic := range demoTopics() {
+		for n := range topic.partitions {
+			for s := range sealed + 1 {
 				i := len(d.segments)
 				d.segments = append(d.segments, broker.Segment{
-					Partition: segment.Partition{Topic: topic, Number: n}, Number: segment.Number(s), Open: s == demoSealed,
+					Partition: segment.Partition{Topic: topic.name, Number: n}, Number: segment.Number(s), Open: s == sealed,
 					Seed: uint64(i) + 1, Count: messages*(i+1)/total - messages*i/total, ValueBytes: demoValueBytes,
 				})
 			}
@@ -174,8 +181,8 @@ func (d *demo) play(ctx context.Context, o offload.Observer) (err error) {
 
 // write plays the broker.
 func (d *demo) write(ctx context.Context) error {
-	for topic, partitions := range demoTopics() {
-		if err := d.broker.CreateTopic(ctx, topic, partitions); err != nil {
+	for _, topic := range demoTopics() {
+		if err := d.broker.CreateTopic(ctx, topic.name, topic.partitions); err != nil {
 			return err
 		}
 	}
@@ -197,8 +204,8 @@ func (d *demo) tidy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Redis.Timeout)
 	defer cancel()
 	var errs []error
-	for topic := range demoTopics() {
-		errs = append(errs, d.broker.Remove(ctx, topic, d.segments))
+	for _, topic := range demoTopics() {
+		errs = append(errs, d.broker.Remove(ctx, topic.name, d.segments))
 	}
 	return errors.Join(errs...)
 }

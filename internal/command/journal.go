@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -21,18 +22,43 @@ type journal struct {
 	mu        sync.Mutex
 	known     map[string]offload.Reason // problems, by where they are
 	following bool
-	down      string // why the last pass failed; "" = it did not
+	down      map[part]outage
+	barren    bool // the last scan found no topic
 }
 
+// part is something without which no work can be done. The program is ready
+// when none of them is down.
+type part string
+
+const (
+	partRedis part = "redis"
+	partLease part = "lease"
+	partOwner part = "owner" // the store says whom it belongs to
+	partStore part = "store" // objects can be put
+)
+
+// outage is why a part is down.
+type outage struct{ text, cause string }
+
 func newJournal(log *zap.Logger, h *ops.Health) *journal {
-	return &journal{log: log, health: h, known: map[string]offload.Reason{}}
+	return &journal{log: log, health: h, known: map[string]offload.Reason{}, down: map[part]outage{}}
 }
 
 // Planned implements offload.Observer.
 func (j *journal) Planned(p offload.Plan) {
 	j.log.Debug("scanned", zap.Int("topics", p.Counts.Topics), zap.Int("partitions", p.Counts.Partitions),
 		zap.Int("sealed", p.Counts.Sealed), zap.Int("remote", p.Counts.Remote), zap.Duration("oldest", p.Lag.Oldest))
+	j.mu.Lock()
+	before := j.barren
+	j.barren = p.Counts.Topics == 0
+	j.mu.Unlock()
+	if p.Counts.Topics == 0 && !before {
+		j.log.Warn(noTopics, zap.Int("other_topics", p.Counts.OtherTopics))
+	}
 }
+
+// noTopics is said where there is nothing to offload at all.
+const noTopics = "no topic is to be offloaded: check korvet.namespace, the topic registry, and remote.storage.enable of the topics"
 
 // Advanced implements offload.Observer.
 func (j *journal) Advanced(int, int) {}
@@ -61,7 +87,7 @@ func (j *journal) Leads() {
 // Follows implements offload.LoopObserver. Redis has answered, which is all
 // that a follower needs.
 func (j *journal) Follows() {
-	j.works()
+	j.works(partRedis, partLease, partStore)
 	if !j.setFollowing(true) {
 		j.log.Info("another instance leads; this one waits to take over")
 	}
@@ -81,43 +107,82 @@ func (j *journal) Lost(cause error) {
 
 // LoopFailed is LoopObserver's Failed.
 func (j *journal) loopFailed(err error) {
-	j.outage("the lease can't be asked for; trying again at the next tick", err)
+	j.fails(partLease, "the lease can't be asked for; trying again at the next tick", err)
 }
 
 // Passed implements offload.LoopObserver.
 func (j *journal) Passed(r offload.Report, err error) {
 	j.problems(r.Problems)
-	if err != nil {
-		j.outage("pass given up; going on at the next tick", err, zap.Int("segments_left", r.Left))
-		return
-	}
-	j.works()
+	j.judge(r, err)
 	j.log.Debug("pass done", zap.Int("segments", len(r.Outcomes)), zap.Int("problems", len(r.Problems)), zap.Duration("took", r.Duration))
 }
 
-// works ends an outage, if there was one.
-func (j *journal) works() {
+// judge says what a pass has shown of Redis and the store. As long as segments
+// wait for the store to work again and none goes through, it is down, however
+// quiet the passes in between are.
+func (j *journal) judge(r offload.Report, err error) {
+	const givenUp = "pass given up; going on at the next tick"
+	if err != nil && !errors.Is(err, offload.ErrStoreDown) {
+		j.fails(partRedis, givenUp, err, zap.Int("segments_left", r.Left))
+		return
+	}
+	if err == nil && len(r.Outcomes) == 0 {
+		for _, p := range r.Problems {
+			if p.Reason == offload.ReasonStore {
+				err = p.Err
+			}
+		}
+	}
+	if err != nil {
+		j.fails(partStore, "the store can't be used; going on at the next tick", err, zap.Int("segments_left", r.Left))
+	} else {
+		j.works(partStore)
+	}
+	j.works(partRedis, partLease)
+}
+
+// works ends the outages of parts, if there were any.
+func (j *journal) works(parts ...part) {
 	j.mu.Lock()
-	recovered := j.down != ""
-	j.down = ""
-	j.mu.Unlock()
-	j.health.Ready()
-	if recovered {
-		j.log.Info("works again")
+	defer j.mu.Unlock()
+	for _, p := range parts {
+		if was, down := j.down[p]; down {
+			delete(j.down, p)
+			j.log.Info("works again", zap.String("what", string(p)), zap.String("was", was.text))
+		}
+	}
+	j.settle()
+}
+
+// fails writes down, once for each cause, why no work can be done.
+func (j *journal) fails(p part, what string, err error, fields ...zap.Field) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before, now := j.down[p], outage{err.Error(), sameCause(err)}
+	j.down[p] = now
+	j.settle()
+	if before.cause != now.cause {
+		j.log.Error(what, append(fields, zap.Error(err))...)
 	}
 }
 
-// outage writes down, once for each cause, why no work can be done.
-func (j *journal) outage(what string, err error, fields ...zap.Field) {
-	j.health.NotReady(err.Error())
-	cause := sameCause(err)
-	j.mu.Lock()
-	same := j.down == cause
-	j.down = cause
-	j.mu.Unlock()
-	if !same {
-		j.log.Error(what, append(fields, zap.Error(err))...)
+// settle makes the health of the outages.
+func (j *journal) settle() {
+	for _, p := range []part{partRedis, partLease, partOwner, partStore} {
+		if o, down := j.down[p]; down {
+			j.health.NotReady(o.text)
+			return
+		}
 	}
+	j.health.Ready()
+}
+
+// isDown says whether a part is down.
+func (j *journal) isDown(p part) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, down := j.down[p]
+	return down
 }
 
 // sameCause is an error's text without its numbers: the local port of a
@@ -141,13 +206,13 @@ func (j *journal) problems(now []offload.Problem) {
 		where := p.Where()
 		j.known[where] = p.Reason
 		if before[where] != p.Reason {
-			j.log.Warn("parked; tried again with back-off, all else goes on", zap.String("what", where),
+			j.log.Warn("can't be worked on for now; all else goes on", zap.String("what", where),
 				zap.String("reason", string(p.Reason)), zap.NamedError("cause", p.Err))
 		}
 	}
 	for where := range before {
 		if _, still := j.known[where]; !still {
-			j.log.Info("no longer parked", zap.String("what", where))
+			j.log.Info("no longer a problem", zap.String("what", where))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func problem(n string, reason offload.Reason) offload.Problem {
 func TestProblemIsWrittenWhenItComesChangesAndGoes(t *testing.T) {
 	b := newBook(t)
 	b.ready("not ready: starting")
-	const parked = "warn parked; tried again with back-off, all else goes on what=segment t:0/1 "
+	const parked = "warn can't be worked on for now; all else goes on what=segment t:0/1 "
 	one, changed := problem("1", offload.ReasonShortStream), problem("1", offload.ReasonStore)
 	b.Passed(offload.Report{Problems: []offload.Problem{one}}, nil)
 	b.wrote(parked + "reason=short_stream cause=cause of short_stream")
@@ -78,11 +78,14 @@ func TestProblemIsWrittenWhenItComesChangesAndGoes(t *testing.T) {
 	b.wrote()
 	b.Passed(offload.Report{Problems: []offload.Problem{changed, problem("2", offload.ReasonStore)}}, nil)
 	b.wrote(parked+"reason=store cause=cause of store",
-		"warn parked; tried again with back-off, all else goes on what=segment t:0/2 reason=store cause=cause of store")
+		"warn can't be worked on for now; all else goes on what=segment t:0/2 reason=store cause=cause of store",
+		"error the store can't be used; going on at the next tick segments_left=0 error=cause of store")
+	b.ready("not ready: cause of store")
 	b.Passed(offload.Report{Problems: []offload.Problem{problem("2", offload.ReasonStore)}}, nil)
-	b.wrote("info no longer parked what=segment t:0/1")
+	b.wrote("info no longer a problem what=segment t:0/1")
 	b.Passed(offload.Report{}, nil)
-	b.wrote("info no longer parked what=segment t:0/2")
+	b.wrote("info no longer a problem what=segment t:0/2", "info works again what=store was=cause of store")
+	b.ready("ready")
 }
 
 func TestOutageIsWrittenOncePerCause(t *testing.T) {
@@ -95,9 +98,12 @@ func TestOutageIsWrittenOncePerCause(t *testing.T) {
 	b.wrote()
 	loopJournal{b.journal, nil}.Failed(refused)
 	b.wrote("error the lease can't be asked for; trying again at the next tick error=password refused")
+	b.ready("not ready: redis is away")
+	b.works(partRedis)
+	b.wrote("info works again what=redis was=redis is away")
 	b.ready("not ready: password refused")
 	b.Passed(offload.Report{}, nil)
-	b.wrote("info works again")
+	b.wrote("info works again what=lease was=password refused")
 	b.ready("ready")
 	b.Passed(offload.Report{}, nil)
 	b.wrote()
@@ -114,7 +120,7 @@ func TestFollowerIsReadyAndSaysSoOnce(t *testing.T) {
 	b.wrote("error the lease can't be asked for; trying again at the next tick error=away")
 	b.ready("not ready: away")
 	b.Follows()
-	b.wrote("info works again")
+	b.wrote("info works again what=lease was=away")
 	b.ready("ready")
 	b.Leads()
 	b.wrote("info this instance leads")
@@ -132,7 +138,7 @@ func TestStopIsNoFault(t *testing.T) {
 	l.Passed(offload.Report{}, errors.New("lease lost"))
 	b.wrote("error pass given up; going on at the next tick segments_left=0 error=lease lost")
 	l.Passed(offload.Report{}, nil)
-	b.wrote("info works again")
+	b.wrote("info works again what=redis was=lease lost")
 	stopping = true
 	l.Passed(offload.Report{Outcomes: make([]offload.Outcome, 2), Left: 5}, errors.New("terminated"))
 	b.wrote("info pass stopped; the next run goes on from the manifests segments=2 segments_left=5")
@@ -151,7 +157,7 @@ func TestSegmentsAreWritten(t *testing.T) {
 
 func TestDetailsAreForDebugging(t *testing.T) {
 	b := newBook(t)
-	b.Planned(offload.Plan{})
+	b.Planned(offload.Plan{Counts: offload.Counts{Topics: 1}})
 	b.Advanced(1, 1)
 	b.Failed(offload.Problem{})
 	b.storeEvent(s3sink.Event{Op: "put", Key: "k", Attempt: 2, Class: s3sink.ClassThrottled, Err: errors.New("slow down")})
@@ -161,14 +167,23 @@ func TestDetailsAreForDebugging(t *testing.T) {
 	b.wrote()
 }
 
+// A wrong namespace looks like an empty one; it must not look like success.
+func TestNothingToOffloadIsSaidOnce(t *testing.T) {
+	b := newBook(t)
+	b.Planned(offload.Plan{Counts: offload.Counts{OtherTopics: 2}})
+	b.wrote("warn " + noTopics + " other_topics=2")
+	b.Planned(offload.Plan{Counts: offload.Counts{OtherTopics: 2}})
+	b.wrote()
+}
+
 // The local port of a connection differs each time; the cause does not.
 func TestOneOutageIsWrittenOnce(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	j := newJournal(zap.New(core), ops.NewHealth(func() error { return nil }))
 	for port := range 3 {
-		j.outage("pass given up", fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.1:6379: connection reset by peer", 40000+port))
+		j.fails(partRedis, "pass given up", fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.1:6379: connection reset by peer", 40000+port))
 	}
-	j.outage("pass given up", errors.New("NOAUTH Authentication required"))
+	j.fails(partRedis, "pass given up", errors.New("NOAUTH Authentication required"))
 	if got := logs.Len(); got != 2 {
 		t.Errorf("%d lines, want 2: %v", got, logs.All())
 	}

@@ -16,8 +16,8 @@ const redraw = 200 * time.Millisecond
 // progress draws one line on a terminal while a pass runs: segments,
 // messages, speed, time left. Anywhere else it draws nothing.
 type progress struct {
-	out   io.Writer // nil = nobody looks
-	start time.Time
+	out   io.Writer    // nil = nobody looks
+	begun atomic.Int64 // when the pass knew what to do, Unix ns
 
 	planned, done, left atomic.Int64 // segments, segments, messages planned
 	messages, bytes     atomic.Int64
@@ -28,7 +28,7 @@ type progress struct {
 
 // startProgress draws on w if it is a terminal, until end is called.
 func startProgress(w io.Writer) *progress {
-	p := &progress{start: time.Now(), stop: make(chan struct{})}
+	p := &progress{stop: make(chan struct{})}
 	if !terminal(w) {
 		return p
 	}
@@ -53,7 +53,7 @@ func (p *progress) draw() {
 			return
 		case <-tick.C:
 			if p.planned.Load() > 0 {
-				_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(time.Since(p.start)))
+				_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(time.Since(time.Unix(0, p.begun.Load()))))
 			}
 		}
 	}
@@ -70,8 +70,9 @@ func (p *progress) line(after time.Duration) string {
 	return line
 }
 
-// Planned implements offload.Observer.
+// Planned implements offload.Observer. The speed counts from here.
 func (p *progress) Planned(plan offload.Plan) {
+	p.begun.Store(time.Now().UnixNano())
 	for _, jobs := range plan.Jobs {
 		p.planned.Add(int64(len(jobs)))
 		for _, j := range jobs {

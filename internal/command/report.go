@@ -13,6 +13,7 @@ import (
 
 // passView is a pass as --output json prints it.
 type passView struct {
+	Led      bool           `json:"led"` // false: another instance leads, or offload is switched off
 	Segments []segmentView  `json:"segments"`
 	Problems []problemView  `json:"problems"`
 	Left     int            `json:"left"` // due, not tried
@@ -33,15 +34,21 @@ type segmentView struct {
 }
 
 type problemView struct {
-	What   string `json:"what"`
-	Reason string `json:"reason"`
-	Error  string `json:"error"`
+	What      string `json:"what"`
+	Topic     string `json:"topic,omitempty"`
+	Partition *int   `json:"partition,omitempty"`
+	Segment   string `json:"segment,omitempty"`
+	Reason    string `json:"reason"`
+	Error     string `json:"error"`
 }
 
 func problemViews(problems []offload.Problem) []problemView {
 	views := make([]problemView, len(problems))
 	for i, p := range problems {
-		views[i] = problemView{p.Where(), string(p.Reason), p.Err.Error()}
+		views[i] = problemView{What: p.Where(), Topic: p.Topic, Segment: p.Segment, Reason: string(p.Reason), Error: p.Err.Error()}
+		if p.Partition >= 0 {
+			views[i].Partition = &p.Partition
+		}
 	}
 	return views
 }
@@ -53,7 +60,7 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 			cmp.Compare(a.Segment, b.Segment))
 	})
 	if format == outputJSON {
-		return p.reportJSON(r)
+		return p.reportJSON(r, true)
 	}
 	t := newTable("PARTITION", ">SEGMENT", "RESULT", ">MESSAGES", ">READ", ">STORED", ">TOOK", "OBJECT")
 	for _, o := range r.Outcomes {
@@ -65,9 +72,12 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 		}
 	}
 	c := r.Plan.Counts
-	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s; %s, %s, %s remote before, %d open\n",
-		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), count(c.Topics, "topic"),
-		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open)
+	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s; %s, %s, %s remote before, %d open; %s\n",
+		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), topicCount(c),
+		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open, count(len(r.Problems), "problem"))
+	if err == nil && c.Topics == 0 {
+		p.complain(noTopics)
+	}
 	return err
 }
 
@@ -80,8 +90,8 @@ func moved(outcomes []offload.Outcome) (n int) {
 	return n
 }
 
-func (p Process) reportJSON(r offload.Report) error {
-	view := passView{Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Seconds: r.Duration.Seconds()}
+func (p Process) reportJSON(r offload.Report, led bool) error {
+	view := passView{Led: led, Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Seconds: r.Duration.Seconds()}
 	for _, o := range r.Outcomes {
 		view.Segments = append(view.Segments, segmentView{
 			Topic: o.Partition.Topic, Partition: o.Partition.Number, Segment: o.Segment.String(), Result: string(o.Result),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
@@ -93,6 +94,8 @@ func (p Process) daemon(ctx context.Context, cfg config.Config, log *zap.Logger)
 
 // checkOwner refuses a place that belongs to another namespace.
 func checkOwner(ctx context.Context, s s3sink.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, ownerTime)
+	defer cancel()
 	err := s.CheckOwner(ctx)
 	if s3sink.ClassOf(err) == s3sink.ClassInvalid {
 		return usageError{err}
@@ -100,17 +103,20 @@ func checkOwner(ctx context.Context, s s3sink.Store) error {
 	return err
 }
 
+// ownerTime is how long a store may take to say whom it belongs to.
+const ownerTime = 10 * time.Second
+
 // once makes one pass.
 func (p Process) once(c *cli.Context, cfg config.Config, log *zap.Logger) error {
 	if !cfg.Worker.Enabled {
-		return p.say("offload is switched off by korvet.storage.offload.enabled; nothing done")
+		return p.nothingDone(c, "offload is switched off by korvet.storage.offload.enabled; nothing done")
 	}
 	bar := startProgress(p.Stderr)
 	report, led, err := lead(c.Context, cfg, bar, log)
 	bar.end()
 	if !led {
 		if errors.Is(err, offload.ErrFollower) {
-			return p.say("another instance leads; nothing done")
+			return p.nothingDone(c, "another instance leads; nothing done")
 		}
 		return err
 	}
@@ -164,9 +170,15 @@ func (p Process) dryRun(c *cli.Context, cfg config.Config) error {
 	return p.complainAbout(offload.Report{Problems: plan.Problems}, nil)
 }
 
-func (p Process) say(text string) error {
-	_, err := fmt.Fprintln(p.Stderr, text)
-	return err
+// nothingDone ends a run that did not lead.
+func (p Process) nothingDone(c *cli.Context, why string) error {
+	if _, err := fmt.Fprintln(p.Stderr, why); err != nil {
+		return err
+	}
+	if c.String("output") == outputJSON {
+		return p.reportJSON(offload.Report{}, false)
+	}
+	return nil
 }
 
 // quiet observes nothing.

@@ -96,7 +96,7 @@ func connectWaiting(ctx context.Context, cfg config.Config, j *journal) (*sessio
 		if err == nil || ctx.Err() != nil || redisstore.ClassOf(err) != redisstore.Unavailable {
 			return s, err
 		}
-		j.outage("waiting for redis", err)
+		j.fails(partRedis, "waiting for redis", err)
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for redis: %w", context.Cause(ctx))

@@ -40,7 +40,8 @@ type lagView struct {
 	Segments      int     `json:"segments"`
 	OldestSeconds float64 `json:"oldest_seconds"`
 	SLASeconds    float64 `json:"sla_seconds"` // tick-interval + sla
-	SLAMet        bool    `json:"sla_met"`
+	Unknown       int     `json:"unknown"`     // of these segments, whose entry does not say when they were sealed
+	SLAMet        *bool   `json:"sla_met"`     // null = not known: something could not be read, or does not say its age
 }
 
 func (p Process) statusCommand() *cli.Command {
@@ -81,11 +82,30 @@ func (p Process) status(c *cli.Context) error {
 func makeStatus(scan offload.Scan, plan offload.Plan, cfg config.Config) statusView {
 	sla := cfg.Worker.TickInterval + cfg.Worker.SLA
 	v := statusView{At: scan.At, Partitions: []partView{}, Problems: problemViews(plan.Problems), Counts: plan.Counts,
-		Lag: lagView{Segments: plan.Lag.Segments, OldestSeconds: plan.Lag.Oldest.Seconds(), SLASeconds: sla.Seconds(), SLAMet: plan.Lag.Oldest <= sla}}
+		Lag: lagView{Segments: plan.Lag.Segments, OldestSeconds: plan.Lag.Oldest.Seconds(), Unknown: plan.Lag.Unknown,
+			SLASeconds: sla.Seconds(), SLAMet: slaMet(plan, sla)}}
 	for _, part := range scan.Partitions {
 		v.Partitions = append(v.Partitions, makePart(part, scan.At))
 	}
 	return v
+}
+
+// topicCount counts the topics, and says so if others are not offloaded.
+func topicCount(c offload.Counts) string {
+	text := count(c.Topics, "topic")
+	if c.OtherTopics > 0 {
+		text += fmt.Sprintf(" (and %d without remote.storage.enable)", c.OtherTopics)
+	}
+	return text
+}
+
+// slaMet says whether the SLA is met; nil where that can't be known.
+func slaMet(plan offload.Plan, sla time.Duration) *bool {
+	met := plan.Lag.Oldest <= sla
+	if met && (plan.Lag.Unknown > 0 || len(plan.Problems) > 0) {
+		return nil
+	}
+	return &met
 }
 
 func makePart(s offload.PartitionScan, at time.Time) partView {
@@ -128,12 +148,12 @@ func (p Process) printStatus(format string, v statusView) error {
 			return err
 		}
 	}
-	sla := "met"
-	if !v.Lag.SLAMet {
-		sla = "BROKEN"
+	sla := "not known"
+	if v.Lag.SLAMet != nil {
+		sla = map[bool]string{true: "met", false: "BROKEN"}[*v.Lag.SLAMet]
 	}
 	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; lag: %s, the oldest waits %s; SLA of %s %s\n",
-		v.Registry, count(v.Counts.Topics, "topic"), count(v.Counts.Partitions, "partition"), count(v.Lag.Segments, "segment"),
+		v.Registry, topicCount(v.Counts), count(v.Counts.Partitions, "partition"), count(v.Lag.Segments, "segment"),
 		ago(seconds(v.Lag.OldestSeconds)), ago(seconds(v.Lag.SLASeconds)), sla)
 	return err
 }

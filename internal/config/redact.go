@@ -18,6 +18,8 @@ const hidden = "xxxxx"
 func redactURL(text string) string {
 	scheme, _, ok := strings.Cut(text, "://")
 	switch {
+	case plainPath.MatchString(text):
+		return text
 	case !ok, strings.HasPrefix(scheme, "redis"), scheme == "unix":
 		return redisstore.RedactURI(text)
 	case plainURL.MatchString(text):
@@ -29,6 +31,9 @@ func redactURL(text string) string {
 // plainURL has no place for a password: no user, no query, and behind the host
 // nothing but, with http, a port. The path may have any colon.
 var plainURL = regexp.MustCompile(`^(?:https?://(?:[^:/@?#\[\]]*|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?|[a-z0-9]+://[^:/@?#]*)(?:/[^@?#]*)?$`)
+
+// plainPath is a path where a URL should be, the likeliest slip.
+var plainPath = regexp.MustCompile(`^\.{0,2}/[^@:?#]*$`)
 
 // quote puts a text that somebody wrote on one line of a bounded length.
 func quote(text string) string {
