@@ -32,6 +32,15 @@ func DefaultConfig() Config {
 	}
 }
 
+// CheckSpool tries whether files can grow in SpoolDir. It leaves none.
+func (c Config) CheckSpool() error {
+	f, err := unnamedFile(c.SpoolDir)
+	if err != nil {
+		return fmt.Errorf("make a file in %s: %w; set korvet.storage.offload.spool-dir to a folder that can be written", c.SpoolDir, err)
+	}
+	return f.Close()
+}
+
 // Validate returns one error per setting that makes no sense; each begins
 // with the setting's last part.
 func (c Config) Validate() []error {

@@ -152,7 +152,7 @@ func TestWhatIsNotDueIsLeftAlone(t *testing.T) {
 	if n := w.made("info") + w.made("put") + w.made("swap") + w.made("createonly"); n != 0 {
 		t.Errorf("calls: %q", w.calls)
 	}
-	want := Counts{Topics: 1, Partitions: 2, Open: 1, Sealed: 1, Grace: 1, Remote: 1, Deleting: 1}
+	want := Counts{Topics: 1, OtherTopics: 1, Partitions: 2, Open: 1, Sealed: 1, Grace: 1, Remote: 1, Deleting: 1}
 	if r.Plan.Counts != want || len(r.Problems) != 0 {
 		t.Errorf("got %+v and %v, want %+v", r.Plan.Counts, r.Problems, want)
 	}

@@ -5,12 +5,16 @@ import (
 	"errors"
 )
 
-var errNotTested = errors.New("permission to put and to delete was not tested; the first put will show it")
+var errNotTested = errors.New("permission to put was not tested; the first put will show it")
 
 // Check looks for the bucket, its region, and the permissions to list and to
 // read; see Store.
 func (b *bucket) Check(ctx context.Context) []Problem {
 	if err := b.headBucket(ctx, "check"); err != nil && ClassOf(err) != ClassDenied {
+		// The answer to HEAD has no body; that to a listing says why.
+		if _, why := b.page(ctx, "check", "", "", 1); why != nil {
+			err = why
+		}
 		return []Problem{{Tried: "reach the bucket", Err: err}}
 	}
 	var found []Problem

@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/offload"
 )
 
 func (p Process) configCommand() *cli.Command {
@@ -66,9 +68,34 @@ func (p Process) configCheck(c *cli.Context) error {
 	return nil
 }
 
-// tryAll tries Redis and the store.
+// tryAll tries Redis, the store and the spool.
 func tryAll(ctx context.Context, cfg config.Config) []finding {
-	return append(tryRedis(ctx, cfg), tryStore(ctx, cfg)...)
+	return slices.Concat(tryRedis(ctx, cfg), tryStore(ctx, cfg), trySpool(cfg))
+}
+
+func trySpool(cfg config.Config) []finding {
+	if err := cfg.Worker.CheckSpool(); err != nil {
+		return []finding{{Tried: "spool folder", Detail: err.Error()}}
+	}
+	return []finding{{Tried: "spool folder", OK: true, Detail: cfg.Worker.SpoolDir + " can be written"}}
+}
+
+// tryTopics says which registry there is and what is in it: a wrong namespace
+// looks like an empty one.
+func tryTopics(ctx context.Context, s *redisstore.Store) finding {
+	f := finding{Tried: "redis: topics"}
+	topics, err := s.Topics(ctx)
+	if err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	c := offload.MakePlan(offload.Scan{Topics: topics}, 0).Counts
+	f.OK, f.Note = true, c.Topics == 0
+	f.Detail = fmt.Sprintf("registry: %s; %s to be offloaded", s.RegistryKind(), topicCount(c))
+	if f.Note {
+		f.Advice = noTopics
+	}
+	return f
 }
 
 func tryRedis(ctx context.Context, cfg config.Config) []finding {
@@ -81,7 +108,7 @@ func tryRedis(ctx context.Context, cfg config.Config) []finding {
 	for _, f := range s.Check(ctx) {
 		all = append(all, finding{Tried: "redis: " + f.Name, OK: f.OK, Detail: f.Detail, Advice: f.Advice})
 	}
-	return all
+	return append(all, tryTopics(ctx, s))
 }
 
 func tryStore(ctx context.Context, cfg config.Config) []finding {
@@ -91,11 +118,15 @@ func tryStore(ctx context.Context, cfg config.Config) []finding {
 	}
 	defer s.Close()
 	var all []finding
+	faults := 0
 	for _, f := range s.Check(ctx) {
+		if !f.Warning {
+			faults++
+		}
 		all = append(all, finding{Tried: "object store: " + f.Tried, OK: f.Warning, Note: f.Warning, Detail: f.Err.Error()})
 	}
-	if len(all) == 0 {
-		all = append(all, finding{Tried: "object store", OK: true, Detail: cfg.Store.URL + ": nothing wrong; folders that are missing are made by the first upload"})
+	if faults == 0 {
+		all = slices.Insert(all, 0, finding{Tried: "object store", OK: true, Detail: cfg.Store.URL + ": it answers, and nothing is wrong with what could be tried without writing"})
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 const (
 	problemShape = "problems[].error string\nproblems[].partition float64\nproblems[].reason string\nproblems[].segment string\n" +
 		"problems[].topic string\nproblems[].what string"
-	foundShape   = "found.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
+	foundShape = "found.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
 		"found.partitions float64\nfound.remote float64\nfound.sealed float64\nfound.topics float64"
 )
 
