@@ -75,11 +75,12 @@ func (p Problem) Unwrap() error { return p.Err }
 func MakePlan(s Scan, grace time.Duration) Plan {
 	p := Plan{At: s.At}
 	for _, t := range s.Topics {
-		if t.Err != nil {
+		switch {
+		case t.Err != nil:
 			p.Problems = append(p.Problems, Problem{Topic: t.Name, Partition: -1, Reason: ReasonOf(t.Err), Err: t.Err})
-		} else if t.Settings.RemoteStorage {
+		case t.Settings.RemoteStorage:
 			p.Counts.Topics++
-		} else {
+		default:
 			p.Counts.OtherTopics++
 		}
 	}
