@@ -42,6 +42,8 @@ type Outcome struct {
 	BytesIn   int64  // as they came from Redis
 	BytesOut  int64  // of the object
 	Duration  time.Duration
+
+	raw string // the entry as this attempt has left it
 }
 
 // copying is one attempt at one segment. Its steps run in the order of
@@ -84,7 +86,7 @@ func (w *Worker) copySegment(ctx context.Context, job Job) (Outcome, error) {
 	}
 	return Outcome{
 		Partition: job.Partition, Segment: job.Stored.Number, Result: c.result, Contents: c.contents,
-		Path: c.path, BytesIn: c.bytesIn, BytesOut: c.spool.size, Duration: w.now().Sub(start),
+		Path: c.path, BytesIn: c.bytesIn, BytesOut: c.spool.size, Duration: w.now().Sub(start), raw: c.raw,
 	}, err
 }
 
@@ -135,9 +137,33 @@ func checkSource(e segment.Entry, key string, info segment.StreamInfo) error {
 		return fmt.Errorf("%w: stream %s has no entries, and the manifest says LOCAL with %s; restore the stream, or delete the manifest entry if the data is not wanted",
 			segment.ErrSourceMissing, key, count)
 	}
+	if err := checkHistory(e, key, info); err != nil {
+		return err
+	}
 	if info.LastID.Compare(e.LastID) < 0 {
 		return fmt.Errorf("%w: stream %s has only come to %s, and the manifest says that it ends at %s; look for a failover or a restore that lost writes",
 			segment.ErrShortStream, key, info.LastID, e.LastID)
+	}
+	return nil
+}
+
+// checkHistory compares the manifest's count with what the server remembers
+// of the stream's past, where it does (since Redis 7.0). A stream that has
+// seen fewer entries than the segment had is another stream under the same
+// key, made by a late append after the first was lost. One that has fewer, and
+// in which nothing was ever deleted by id, was trimmed.
+func checkHistory(e segment.Entry, key string, info segment.StreamInfo) error {
+	if info.EntriesAdded < 0 || e.Count <= 0 || info.Length >= e.Count {
+		return nil
+	}
+	const look = "restore the stream, or correct the manifest entry's count if what is left is all that is wanted"
+	if info.EntriesAdded < e.Count {
+		return fmt.Errorf("%w: stream %s has only ever had %d entries, and the manifest says %d: it was lost and made again; %s",
+			segment.ErrShortStream, key, info.EntriesAdded, e.Count, look)
+	}
+	if info.MaxDeletedID.IsZero() {
+		return fmt.Errorf("%w: stream %s was trimmed to %d entries, and the manifest says %d; %s",
+			segment.ErrShortStream, key, info.Length, e.Count, look)
 	}
 	return nil
 }
@@ -267,6 +293,9 @@ func (c *copying) upload() Upload {
 // of itself is not trusted.
 func (c *copying) same(ctx context.Context) (bool, error) {
 	info, err := c.w.ports.Store.Stat(ctx, c.path)
+	if errors.Is(err, ErrObjectMissing) {
+		return false, nil // the path is taken by something that is no object
+	}
 	if err != nil {
 		return false, err
 	}
@@ -304,10 +333,19 @@ func (c *copying) nextCopy(ctx context.Context) error {
 // verify asks the store what it holds now.
 func (c *copying) verify(ctx context.Context) error {
 	info, err := c.w.ports.Store.Stat(ctx, c.path)
+	if errors.Is(err, ErrObjectUnknown) {
+		err = fmt.Errorf("%w: %w", ErrStoreDown, err) // no object can be verified
+	}
 	if err != nil {
 		return fmt.Errorf("look at the object that was just put: %w", err)
 	}
-	if !c.matches(info) {
+	whole := c.matches(info)
+	if whole && info.SHA256 == "" { // the store keeps no checksum: read it back
+		if whole, err = c.same(ctx); err != nil {
+			return err
+		}
+	}
+	if !whole {
 		return fmt.Errorf("%w: %s has %d bytes and SHA-256 %q, and %d bytes with %s were put",
 			errObject, c.path, info.Size, info.SHA256, c.spool.size, c.spool.sha256())
 	}

@@ -217,6 +217,9 @@ func TestAnObjectThatIsThereAlready(t *testing.T) {
 		if !reflect.DeepEqual(w.objects[path0], c.there) {
 			t.Errorf("%s: the object that was there was changed", name)
 		}
+		if swap, put := w.firstCall("swap orders:0/0"), w.firstCall("put "+c.path); c.puts > 0 && swap > put {
+			t.Errorf("%s: the next path was used before it was written down: %q", name, w.calls)
+		}
 		if got := w.made("put korvet:storage:local:orders:0/"); got != c.puts {
 			t.Errorf("%s: %d uploads, want %d", name, got, c.puts)
 		}
@@ -352,7 +355,9 @@ func TestSources(t *testing.T) {
 			delete(w.streams, key0)
 			w.put(orders0, "0", `{"state":"SEALED","tier":"LOCAL","count":0}`)
 		}, "", 0},
-		"late append before": {func(w *world) { w.xadd(key0, segment.ID{Ms: 2}) }, "", 11},
+		"lost, and made again by a late append": {func(w *world) { delete(w.streams, key0); w.xadd(key0, segment.ID{Ms: 5000}) }, ReasonShortStream, 0},
+		"trimmed by somebody else":              {func(w *world) { w.streams[key0].entries = w.streams[key0].entries[9:] }, ReasonShortStream, 0},
+		"late append before":                    {func(w *world) { w.xadd(key0, segment.ID{Ms: 2}) }, "", 11},
 		"its own key": {func(w *world) {
 			w.streams["elsewhere"] = w.streams[key0]
 			delete(w.streams, key0)
@@ -622,6 +627,70 @@ func TestTwoWorkersAtOnce(t *testing.T) {
 		if len(w.objects) != 8 || w.made("unnamed") != 0 {
 			t.Fatalf("objects: %q", sortedKeys(w.objects))
 		}
+	}
+}
+
+// A partition whose segments all fail must not keep the others from their
+// turn, even where each failure looks like an outage.
+func TestAFailingTopicDoesNotStarveTheOthers(t *testing.T) {
+	w := newWorld(t)
+	w.topic("bad", 3)
+	w.topic("good", 1)
+	good := segment.Partition{Topic: "good"}
+	w.sealed(good, 0, 5)
+	for p := range 3 {
+		for n := range segment.Number(30) {
+			w.sealed(segment.Partition{Topic: "bad", Number: p}, n, 5)
+		}
+	}
+	w.hook = func(call string) error {
+		if strings.HasPrefix(call, "before put korvet:storage:local:bad:") {
+			return fmt.Errorf("403: %w", ErrStoreDown)
+		}
+		return nil
+	}
+	worker := w.worker(func(c *Config) { c.Concurrency = 1 })
+	worker.parked.now = func() time.Time { return w.now }
+	for pass := range 10 {
+		_, _ = worker.RunOnce(t.Context()) // given up, most of the time
+		if w.entry(good, 0).Tier == segment.Remote {
+			return
+		}
+		w.now = w.now.Add(time.Minute)
+		t.Logf("pass %d", pass)
+	}
+	t.Error("ten passes, and the good topic was never tried")
+}
+
+// An attempt that raised the copy before it failed waits as long as any other.
+func TestAnAttemptThatRaisedTheCopyIsParkedToo(t *testing.T) {
+	w := ordersWorld(t, 1)
+	for n := range int64(100) {
+		w.objects[segment.ObjectPath("korvet:storage:local:orders:0", 0, n, "")] = fakeObject{body: []byte("theirs")}
+	}
+	worker := w.worker(func(c *Config) { c.TickInterval = time.Minute })
+	worker.parked.now = func() time.Time { return w.now }
+	for range 60 {
+		runOnce(t, worker)
+		w.now = w.now.Add(time.Minute)
+	}
+	if e := w.entry(orders0, 0); e.Copy > 8*maxPaths {
+		t.Errorf("an hour of failing raised the copy to %d", e.Copy)
+	}
+}
+
+// A panic of the page reader, in its own goroutine, is one segment's fault.
+func TestAPanicOfTheReaderIsOneSegmentsFault(t *testing.T) {
+	w := ordersWorld(t, 1)
+	w.hook = func(call string) error {
+		if call == "before page "+key0 {
+			panic("slice bounds out of range")
+		}
+		return nil
+	}
+	r := runOnce(t, w.worker())
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "internal fault") || len(r.Outcomes) != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -8,8 +8,13 @@ import (
 	"korvet-offload/segment"
 )
 
-// longestParking caps the back-off of a segment that fails again and again.
-const longestParking = time.Hour
+// longestParking caps the back-off of a segment that fails again and again;
+// longestOutage that of one that failed because of Redis or the store, which
+// says nothing about the segment.
+const (
+	longestParking = time.Hour
+	longestOutage  = 5 * time.Minute
+)
 
 // ref names a segment.
 type ref struct {
@@ -41,8 +46,9 @@ func newParking(base time.Duration, now func() time.Time, jitter func() float64)
 }
 
 // failed parks a segment for longer each time: between half of and the whole
-// of base, 2 base, 4 base ... up to an hour.
-func (p *parking) failed(j Job, problem Problem) {
+// of base, 2 base, 4 base ... up to an hour. raw is the entry as the attempt
+// has left it: an attempt that raised the copy is no new beginning.
+func (p *parking) failed(j Job, raw string, problem Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := ref{j.Partition, j.Stored.Number}
@@ -51,13 +57,17 @@ func (p *parking) failed(j Job, problem Problem) {
 	if was.raw != j.Stored.Raw {
 		fails = 1
 	}
+	longest := longestParking
+	if isOutage(problem.Err) {
+		longest = max(p.base, longestOutage)
+	}
 	wait := p.base
-	for i := 1; i < fails && wait < longestParking; i++ {
+	for i := 1; i < fails && wait < longest; i++ {
 		wait *= 2
 	}
-	wait = min(wait, longestParking)
+	wait = min(wait, longest)
 	wait = wait/2 + time.Duration(p.jitter()*float64(wait/2))
-	p.parked[r] = parked{raw: j.Stored.Raw, fails: fails, until: p.now().Add(wait), problem: problem}
+	p.parked[r] = parked{raw: raw, fails: fails, until: p.now().Add(wait), problem: problem}
 }
 
 // holds says whether a segment still waits, and for what it was parked.
@@ -74,12 +84,15 @@ func (p *parking) outageOver() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for r, was := range p.parked {
-		if errors.Is(was.problem.Err, ErrStoreDown) || errors.Is(was.problem.Err, ErrRedisDown) {
+		if isOutage(was.problem.Err) {
 			was.until = p.now()
 			p.parked[r] = was
 		}
 	}
 }
+
+// isOutage says whether an error speaks of Redis or the store as a whole.
+func isOutage(err error) bool { return errors.Is(err, ErrStoreDown) || errors.Is(err, ErrRedisDown) }
 
 // freed forgets a segment that went through.
 func (p *parking) freed(j Job) {

@@ -142,7 +142,7 @@ func (p *Plan) sealed(e segment.Entry, grace time.Duration) (bool, error) {
 	p.Counts.Sealed++
 	p.Lag.Segments++
 	now := p.At.UnixMilli()
-	if e.SealedAt == 0 {
+	if e.SealedAt == 0 || e.SealedAt > now {
 		p.Lag.Unknown++
 	}
 	if age := time.Duration(now-e.SealedAt) * time.Millisecond; e.SealedAt != 0 && age > p.Lag.Oldest {

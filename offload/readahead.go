@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,16 @@ type fetcher struct {
 	ahead  atomic.Int64 // bytes fetched and not used yet
 }
 
+// next turns a panic of the reader into an error of this one stream.
+func (f *fetcher) next(ctx context.Context, page *segment.Page) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal fault: %v", r)
+		}
+	}()
+	return f.reader.Next(ctx, page)
+}
+
 // run goes on until the stream ends, an error comes or nobody frees pages any
 // more.
 func (f *fetcher) run(ctx context.Context) {
@@ -117,7 +128,7 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		page := idle[len(idle)-1]
 		idle = idle[:len(idle)-1]
-		err := f.reader.Next(ctx, page)
+		err := f.next(ctx, page)
 		f.ahead.Add(int64(page.Bytes()))
 		f.full <- fetched{page, err}
 		if err != nil {

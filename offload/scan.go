@@ -58,6 +58,16 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 	return s, w.readManifests(ctx, s.Partitions)
 }
 
+// forgetRemote keeps of the segments that are done only what is counted, so
+// that a long history costs little memory.
+func forgetRemote(m segment.Manifest) {
+	for i := range m.Entries {
+		if s := &m.Entries[i]; s.Err == nil && s.Entry.Tier == segment.Remote {
+			s.Forget()
+		}
+	}
+}
+
 func (w *Worker) readManifests(ctx context.Context, parts []PartitionScan) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(scanners)
@@ -69,6 +79,7 @@ func (w *Worker) readManifests(ctx context.Context, parts []PartitionScan) error
 			p := &parts[i]
 			m, err := w.ports.Manifests.Manifest(ctx, p.Manifest.Partition)
 			if err == nil {
+				forgetRemote(m)
 				p.Manifest = m
 				return nil
 			}

@@ -166,8 +166,7 @@ func (s *spool) ReadAt(p []byte, off int64) (int, error) {
 
 // close gives memory and file back.
 func (s *spool) close() {
-	s.from.giveBack(s.chunks)
-	s.chunks = nil
+	s.from.giveBack(s.chunks) // and kept: what still reads finds no sense, but memory
 	if s.file != nil {
 		_ = s.file.Close() // a file without a name: nothing is lost with it
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -49,6 +48,7 @@ type Worker struct {
 	spools *spools
 	pages  pageSets
 	parked *parking
+	turn   int // which partition a pass begins with
 }
 
 // New makes a worker. The configuration has been validated.
@@ -147,9 +147,10 @@ func (p *pass) waiting(all [][]Job) [][]Job {
 // and no partition's segments overtake one another.
 func (p *pass) run(ctx context.Context, due [][]Job) error {
 	queue := make(chan []Job, len(due))
-	for _, jobs := range due {
-		queue <- jobs
+	for i := range due { // not always the same first: they may be those that fail
+		queue <- due[(i+p.worker.turn)%len(due)]
 	}
+	p.worker.turn++
 	var workers sync.WaitGroup
 	for range min(p.worker.cfg.Concurrency, len(due)) {
 		workers.Go(func() { p.work(ctx, queue) })
@@ -198,7 +199,7 @@ func (p *pass) attempt(ctx context.Context, j Job) {
 	case ctx.Err() != nil: // says nothing about the segment
 		p.report.Left++
 	default:
-		p.failed(j, err)
+		p.failed(j, out.raw, err)
 	}
 }
 
@@ -209,13 +210,13 @@ func (p *pass) done(j Job, out Outcome) {
 	p.report.Outcomes = append(p.report.Outcomes, out)
 }
 
-func (p *pass) failed(j Job, err error) {
+func (p *pass) failed(j Job, raw string, err error) {
 	problem := Problem{Topic: j.Partition.Topic, Partition: j.Partition.Number,
 		Segment: j.Stored.Number.String(), Reason: ReasonOf(err), Err: err}
-	p.worker.parked.failed(j, problem)
+	p.worker.parked.failed(j, raw, problem)
 	p.worker.observer.Failed(problem)
 	p.report.Problems = append(p.report.Problems, problem)
-	if !errors.Is(err, ErrStoreDown) && !errors.Is(err, ErrRedisDown) {
+	if !isOutage(err) {
 		return
 	}
 	if p.outages++; p.outages >= maxOutages && p.stopped == nil {
@@ -226,6 +227,7 @@ func (p *pass) failed(j Job, err error) {
 // guarded turns a panic into an error of that one segment: a fault in a
 // library's encoder must not take the other segments down with it.
 func (w *Worker) guarded(ctx context.Context, j Job) (out Outcome, err error) {
+	out.raw = j.Stored.Raw
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("copy segment %s/%s: internal fault: %v", j.Partition, j.Stored.Number, r)

@@ -147,6 +147,14 @@ func (w *world) made(prefix string) int {
 	return n
 }
 
+// firstCall is when a call was made first; a large number if never.
+func (w *world) firstCall(name string) int {
+	if i := slices.Index(w.calls, name); i >= 0 {
+		return i
+	}
+	return len(w.calls)
+}
+
 func (w *world) ports() Ports {
 	return Ports{Registry: w, Manifests: w, Streams: w, Clock: w, Encoding: fakeEncoding{w}, Store: w}
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"korvet-offload/internal/testkit/memstore"
@@ -91,4 +92,27 @@ func unfinished(t testing.TB, server *s3server.Server) []string {
 		t.Fatal(err)
 	}
 	return left
+}
+
+// A folder that was claimed and has lost its marker is another folder, or a
+// disk that is no longer mounted: nothing more is put there.
+func TestTheRootVanishes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	s := openFiles(t, root, "korvet")
+	if _, err := s.CreateOnly(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []func() error{func() error { return nil }, func() error { return os.Mkdir(root, 0o755) }} {
+		if err := again(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Put(t.Context(), s3sink.Upload{Key: "a", Body: strings.NewReader("x"), Size: 1,
+			SHA256: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"})
+		if s3sink.ClassOf(err) != s3sink.ClassNoBucket || !strings.Contains(err.Error(), "not mounted") {
+			t.Errorf("put: %v", err)
+		}
+	}
 }

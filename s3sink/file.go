@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -26,8 +27,9 @@ type files struct {
 	opt   Options
 	claim claim
 
-	making    sync.Mutex // held while folders are made, so that none is used before it is durable
-	noUnnamed bool       // for tests: as if the file system had no unnamed files
+	claimed   atomic.Bool // the owner marker has been seen
+	making    sync.Mutex  // held while folders are made, so that none is used before it is durable
+	noUnnamed bool        // for tests: as if the file system had no unnamed files
 }
 
 func newFiles(dir string, opt Options) *files {
@@ -136,7 +138,23 @@ func isRefusal(err error) bool {
 // CreateOnly claims the root; see Store. Files are always create-only.
 func (f *files) CreateOnly(ctx context.Context) (bool, error) {
 	createOnly, err := f.claim.once(ctx, f, f.opt.Owner, f.opt.Now())
+	f.claimed.Store(err == nil)
 	return createOnly, at("file://"+f.dir, MarkerKey, err)
+}
+
+// errMarkerGone says that the root is not the one that was claimed.
+var errMarkerGone = errors.New("the owner marker " + MarkerKey + " is gone: the folder was removed, or its disk is not mounted")
+
+// checkClaim refuses a root whose marker has vanished. The next thing put
+// there would lie on the wrong disk.
+func (f *files) checkClaim(key string) error {
+	if !f.claimed.Load() || key == MarkerKey {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, MarkerKey)); errors.Is(err, fs.ErrNotExist) {
+		return f.fault("put", key, ClassNoBucket, errMarkerGone)
+	}
+	return nil
 }
 
 // CheckOwner reads the owner marker; see Store.

@@ -37,6 +37,9 @@ func (f *files) Put(ctx context.Context, u Upload) (Info, error) {
 	if err := u.check(); err != nil {
 		return Info{}, f.fault("put", "", ClassInvalid, err)
 	}
+	if err := f.checkClaim(u.Key); err != nil {
+		return Info{}, err
+	}
 	if err := f.makeRoot(); err != nil {
 		return Info{}, f.classify("put", u.Key, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"path"
 )
 
 // Stat reads the whole file and hashes it; see Store. There is no record of a
@@ -18,13 +19,29 @@ func (f *files) Stat(ctx context.Context, key string) (Info, error) {
 		}
 		defer file.Close()
 		info.ModTime = stat.ModTime()
-		info.Size, info.SHA256, err = hashAll(ctx, file)
-		return err
+		if info.Size, info.SHA256, err = hashAll(ctx, file); err != nil {
+			return err
+		}
+		return makeDurable(root, key, file)
 	})
 	if err != nil {
 		return Info{}, err
 	}
 	return info, nil
+}
+
+// makeDurable syncs a file and its name. Whoever put it may have been killed
+// before it could, and what Stat has shown is relied upon.
+func makeDurable(root *os.Root, key string, file *os.File) error {
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	dir, err := root.Open(path.Dir(key))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
 }
 
 func hashAll(ctx context.Context, from io.Reader) (int64, string, error) {

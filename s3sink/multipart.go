@@ -22,7 +22,9 @@ const (
 	partsAtOnce = 2
 	// abortTimeout is how long an upload that failed may still take to clean up.
 	abortTimeout = 30 * time.Second
-	abortTries   = 3
+	// abortAtEnd is the same when the caller has been told to stop.
+	abortAtEnd = 5 * time.Second
+	abortTries = 3
 	// hashBuffer is the size of the reads that only hash, in bytes.
 	hashBuffer = 128 << 10
 )
@@ -162,7 +164,11 @@ func (b *bucket) completeParts(ctx context.Context, r request, u Upload, id stri
 // the context that it ran under. A part that was on its way may arrive behind
 // the abort, so it is repeated until the store knows of no such upload.
 func (b *bucket) abortParts(ctx context.Context, r request, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	timeout := abortTimeout
+	if ctx.Err() != nil {
+		timeout = abortAtEnd
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	r.op, r.size = "abort", 0
 	for range abortTries {

@@ -154,7 +154,8 @@ func TestDue(t *testing.T) {
 	}{
 		{`{"state":"SEALED","tier":"LOCAL","sealedAt":1000}`, 5999, false},
 		{`{"state":"SEALED","tier":"LOCAL","sealedAt":1000}`, 6000, true},
-		{`{"state":"SEALED","tier":"LOCAL","sealedAt":9000}`, 1000, false},
+		{`{"state":"SEALED","tier":"LOCAL","sealedAt":6000}`, 1000, false},
+		{`{"state":"SEALED","tier":"LOCAL","sealedAt":6001}`, 1000, true},
 		{`{"state":"SEALED","tier":"LOCAL"}`, 0, true},
 	} {
 		e, err := ParseEntry([]byte(c.raw))

@@ -113,11 +113,18 @@ func (e Entry) NextCopy() (Entry, error) {
 // Due says whether a segment may be copied at now, epoch ms by the Redis
 // server's clock: it is SEALED LOCAL and was sealed at least grace ms ago, so
 // that appends under way have come in. A segment whose entry does not say when
-// it was sealed is due at once: the checks before the flip do not rest on the
-// grace.
+// it was sealed, or names a time that is still to come, is due at once: the
+// checks before the flip do not rest on the grace.
 func (e Entry) Due(now, grace int64) bool {
-	return e.State == Sealed && e.Tier == Local && (e.SealedAt == 0 || now-e.SealedAt >= grace)
+	if e.State != Sealed || e.Tier != Local {
+		return false
+	}
+	age := now - e.SealedAt
+	return e.SealedAt == 0 || age >= grace || age < -grace
 }
+
+// Forget lets go of what only a change of the entry would need.
+func (s *Stored) Forget() { s.Raw, s.Entry.fields = "", nil }
 
 // Stored is a manifest entry with the bytes it was read from, which every
 // write to it compares. Err is not nil where the value is not a legal entry;

@@ -26,7 +26,7 @@ func TestBadInput(t *testing.T) {
 	r.redis.Exec("SET", "korvet:storage:local:orders:1:10", "a string")
 	r.redis.Exec("XADD", "korvet:storage:local:orders:1:11", "4-0", "f", "v")
 	r.redis.Pipe(redisserver.AppendCommand(nil, "XADD", "korvet:storage:local:orders:1:13", "5-0", "\xff\xfe", "v"))
-	r.redis.Exec("HSET", manifest(1), "13", local)
+	r.redis.Exec("HSET", manifest(1), "13", `{"v":1,"state":"SEALED","tier":"LOCAL","count":1,"lastId":"5-0"}`)
 	r.redis.Exec("SADD", "korvet:topics", "a/b", "odd")
 	r.redis.Exec("HSET", "korvet:topic:odd", "retention.ms", "soon")
 	r.redis.Exec("SADD", "korvet:topics", "wrong")

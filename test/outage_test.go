@@ -116,3 +116,29 @@ func tenth() func() bool {
 	end := time.Now().Add(100 * time.Millisecond)
 	return func() bool { return time.Now().After(end) }
 }
+
+// A lease key that never expires was written by somebody who is no instance:
+// nobody would ever lead, and that must not look like following.
+func TestALeaseThatNeverExpires(t *testing.T) {
+	r := newRig(t)
+	r.orders(1)
+	r.redis.Exec("SET", "korvet:storage:offload:lease", "x")
+	_, stderr, code := r.run("run", "--once")
+	if code != 1 || !strings.Contains(stderr, "never expires") || !strings.Contains(stderr, "delete it") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+// One topic that the Redis user may not touch holds up no other.
+func TestOneForbiddenTopic(t *testing.T) {
+	r := newRig(t)
+	r.orders(5)
+	r.topic("secret", 1)
+	r.redis.Exec("ACL", "SETUSER", "worker", "on", ">pw", "+@all", "~korvet:topics", "~korvet:topic:*", "~korvet:storage:*:orders:*", "~korvet:storage:offload:*")
+	r.env = []string{"KORVET_REDIS_URI=" + r.redis.UserURI("worker", "pw")}
+	stdout, stderr, code := r.run("run", "--once")
+	if code != 1 || !strings.Contains(stdout, "12 of 12 sealed segments moved") || !strings.Contains(stderr, "partition secret:0: ") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	r.mustBeDone()
+}

@@ -54,7 +54,7 @@ func redisError(err error) error {
 		return err
 	}
 	switch e.Class {
-	case redisstore.Unavailable, redisstore.Auth, redisstore.Permission, redisstore.NoMemory, redisstore.WrongMode, redisstore.TLS:
+	case redisstore.Unavailable, redisstore.Auth, redisstore.NoMemory, redisstore.WrongMode, redisstore.TLS:
 		return fmt.Errorf("%w: %w", offload.ErrRedisDown, err)
 	}
 	return err
@@ -65,6 +65,10 @@ type leader struct{ *lease.Lease }
 
 func (l leader) Acquire(ctx context.Context) (context.Context, func(context.Context) error, error) {
 	lead, release, err := l.Lease.Acquire(ctx)
+	var held *lease.HeldError
+	if errors.As(err, &held) && held.Remaining < 0 {
+		return nil, nil, err // nobody holds it, and nobody ever will
+	}
 	if errors.Is(err, lease.ErrHeld) {
 		return nil, nil, fmt.Errorf("%w: %w", offload.ErrFollower, err)
 	}

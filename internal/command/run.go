@@ -59,8 +59,10 @@ func (p Process) run(c *cli.Context) (err error) {
 		log.Warn(w)
 	}
 	keepHeapSmall()
-	if err := yieldToOthers(); err != nil {
-		log.Debug("running at the usual priority", zap.Error(err))
+	if cfg.Ops.Yield {
+		if err := yieldToOthers(); err != nil {
+			log.Debug("running at the usual priority", zap.Error(err))
+		}
 	}
 	if file := c.String("cpuprofile"); file != "" {
 		stop, err := startProfile(file)

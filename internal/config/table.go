@@ -111,6 +111,8 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Ops.Address }},
 		{name: "http.pprof", kind: kindBool, help: "serve /debug/pprof there too",
 			field: func(c *Config) any { return &c.Ops.Pprof }},
+		{name: "low-priority", kind: kindBool, help: "let everything else on the same CPUs go first, Redis above all; false: an equal share (Linux)",
+			field: func(c *Config) any { return &c.Ops.Yield }},
 		{name: "log.level", flag: "log-level", help: "debug, info, warn or error",
 			field: func(c *Config) any { return &c.Ops.LogLevel }},
 		{name: "log.format", flag: "log-format", help: "auto (console on a terminal, else JSON), console or json",

@@ -13,13 +13,14 @@ import (
 type Config struct {
 	Address   string // host:port of the HTTP server; "" = off
 	Pprof     bool   // serve /debug/pprof
+	Yield     bool   // let everything else on the CPUs go first
 	LogLevel  string // debug, info, warn, error
 	LogFormat string // auto (console on a terminal, else JSON), console, json
 }
 
 // DefaultConfig is the configuration when nothing is said.
 func DefaultConfig() Config {
-	return Config{Address: "127.0.0.1:9477", LogLevel: "info", LogFormat: "auto"}
+	return Config{Address: "127.0.0.1:9477", Yield: true, LogLevel: "info", LogFormat: "auto"}
 }
 
 // Levels are the log levels, from the most to the least talkative.
