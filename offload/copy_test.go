@@ -345,6 +345,7 @@ func TestSources(t *testing.T) {
 		"short": {func(w *world) {
 			w.streams[key0].entries = w.streams[key0].entries[:7]
 			w.streams[key0].last = segment.ID{Ms: 1, Seq: 6}
+			w.streams[key0].added = -1 // as a server before 7.0 says
 		}, ReasonShortStream, 0},
 		"gone, count unknown": {func(w *world) {
 			delete(w.streams, key0)

@@ -89,10 +89,10 @@ func TestDocumentedACLSuffices(t *testing.T) {
 		t.Errorf("as a follower: exit %d\n%s", code, stderr)
 	}
 	r.reload()
-	r.env = append(r.env, "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=100ms", "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=600ms")
+	r.env = append(r.env, "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=100ms", "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s")
 	p := r.start("run")
 	await(t, "the segment is REMOTE", 20*time.Second, func() bool { return r.entries()["korvet:storage:local:orders:0:0"].Tier == segment.Remote })
-	stay := time.Now().Add(2 * time.Second) // renewals, and idle connections
+	stay := time.Now().Add(2500 * time.Millisecond) // renewals, one a second, and idle connections
 	await(t, "time passes", 20*time.Second, func() bool { return time.Now().After(stay) })
 	p.signal(syscall.SIGTERM)
 	if code := p.wait(t, 20*time.Second); code != 0 || strings.Contains(p.log(), `"level":"error"`) || strings.Contains(p.log(), `"level":"warn"`) {

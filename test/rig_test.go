@@ -131,6 +131,8 @@ func (r *rig) environ() []string {
 		"KORVET_STORAGE_S3_ACCESS_KEY_ID="+r.s3.Access,
 		"KORVET_STORAGE_S3_SECRET_ACCESS_KEY="+r.s3.Secret,
 		"KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=",
+		// Other packages' tests keep the CPUs busy, and leases here are short.
+		"KORVET_STORAGE_OFFLOAD_LOW_PRIORITY=false",
 	), r.env...)
 }
 

@@ -14,6 +14,7 @@ import (
 
 func TestRunOnce(t *testing.T) {
 	r := newRig(t)
+	r.env = []string{"KORVET_STORAGE_OFFLOAD_LOW_PRIORITY=true"} // as it is by default
 	r.orders(500)
 	stdout, stderr, code := r.run("run", "--once")
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "12 of 12 sealed segments moved") {
