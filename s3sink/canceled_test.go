@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"sync"
 	"testing"
+	"time"
 
 	"korvet-offload/internal/testkit/s3server"
 	"korvet-offload/s3sink"
@@ -78,6 +79,26 @@ func TestCanceledMultipartIsAborted(t *testing.T) {
 	}
 	if _, err := store.Stat(t.Context(), "k"); !errors.Is(err, s3sink.ErrMissing) {
 		t.Errorf("stat: %v", err)
+	}
+}
+
+// A store that answers nothing any more, not even the abort, must not keep a
+// program that was told to stop from giving its lease back in time.
+func TestCanceledMultipartOnAStoreThatHangs(t *testing.T) {
+	server := s3server.Start(t, s3server.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	front := forward(t, server, func(*httputil.ProxyRequest) {}, func(res *http.Response) error {
+		if res.Request.URL.Query().Get("partNumber") == "2" || res.Request.Method == http.MethodDelete {
+			cancel()
+			<-res.Request.Context().Done() // until whoever asked gives up
+		}
+		return nil
+	})
+	store := mustOpen(t, front, s3sink.Options{})
+	begun := time.Now()
+	_, err := store.Put(ctx, storetest.Upload("k", storetest.Body(1, 31<<20)))
+	if took := time.Since(begun); !errors.Is(err, context.Canceled) || took > 15*time.Second {
+		t.Errorf("after %s: %v", took, err)
 	}
 }
 

@@ -65,6 +65,36 @@ func (l Layout) Validate() []error {
 			}
 		}
 	}
+	if len(errs) == 0 {
+		errs = l.collisions()
+	}
+	return errs
+}
+
+// collisions looks for two things that would share a key, among names and
+// numbers that differ only in where one ends and the next begins.
+func (l Layout) collisions() []error {
+	var errs []error
+	whose := map[string]string{}
+	add := func(key, thing string) {
+		if other, taken := whose[key]; taken && other != thing {
+			errs = append(errs, fmt.Errorf("layout: %s and %s would both be %s", other, thing, key))
+		}
+		whose[key] = thing
+	}
+	add(l.TopicsKey(), "layout.topics")
+	add(l.LeaseKey(), "layout.lease")
+	for _, topic := range []string{"t", "t1", "t11"} {
+		add(l.TopicKey(topic), "layout.topic of "+topic)
+		for _, n := range []int{1, 11} {
+			p := Partition{Topic: topic, Number: n}
+			add(l.StreamKey(p), "layout.stream of "+p.String())
+			add(l.ManifestKey(p), "layout.manifest of "+p.String())
+			for _, s := range []Number{1, 11} {
+				add(l.SegmentKey(p, s), "layout.segment-stream of "+p.String()+"/"+s.String())
+			}
+		}
+	}
 	return errs
 }
 

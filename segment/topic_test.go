@@ -104,11 +104,15 @@ func TestLayoutValidate(t *testing.T) {
 		t.Errorf("a layout with a hash tag: %v", errs)
 	}
 	for name, change := range map[string]func(*Layout){
-		"namespace":             func(l *Layout) { l.Namespace = "" },
-		"layout.manifest":       func(l *Layout) { l.Manifest = "{ns}:m:{topic}" },
-		"layout.stream":         func(l *Layout) { l.Stream = "" },
-		"layout.lease":          func(l *Layout) { l.Lease = "{ns}:{topic}" },
-		"layout.segment-stream": func(l *Layout) { l.SegmentStream = "{ns}:{topic}:{partition}" },
+		"layout.topics and layout.lease": func(l *Layout) { l.Lease = l.Topics },
+		"both be korvet:t:111":           func(l *Layout) { l.SegmentStream = "{ns}:{topic}:{partition}{segment}" },
+		"both be korvet:t:1":             func(l *Layout) { l.Manifest, l.Stream = "{ns}:{topic}:{partition}", "{ns}:{topic}:{partition}" },
+		"layout.manifest of t1:1":        func(l *Layout) { l.Manifest = "{ns}:m{topic}{partition}" },
+		"namespace":                      func(l *Layout) { l.Namespace = "" },
+		"layout.manifest":                func(l *Layout) { l.Manifest = "{ns}:m:{topic}" },
+		"layout.stream":                  func(l *Layout) { l.Stream = "" },
+		"layout.lease":                   func(l *Layout) { l.Lease = "{ns}:{topic}" },
+		"layout.segment-stream":          func(l *Layout) { l.SegmentStream = "{ns}:{topic}:{partition}" },
 	} {
 		l := DefaultLayout()
 		change(&l)
