@@ -59,7 +59,8 @@ func (h *holder) renew(ctx context.Context) {
 			h.end(err)
 			return
 		default:
-			h.failed.Store(&err)
+			why := cause(ctx, err)
+			h.failed.Store(&why)
 			pause = h.cfg.retry() // expiry decides when that is too late
 		}
 	}

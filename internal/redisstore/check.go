@@ -197,8 +197,8 @@ end
 return denied`
 
 func (s *Store) deniedWrites(ctx context.Context, key string, commands ...string) []string {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.timeout())
-	defer cancel()
+	ctx, done := limit(ctx, s.cfg.timeout())
+	defer done()
 	// Sent as the worker's scripts are, by its digest first.
 	names, err := rueidis.NewLuaScript(askScript).Exec(ctx, s.client, []string{key}, commands).AsStrSlice()
 	if classify(err) == Permission {
