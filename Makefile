@@ -4,7 +4,7 @@
 GO ?= go
 TOOLS := $(CURDIR)/.tools
 GOLANGCI_VERSION := v2.15.0
-BENCH ?=
+BENCH ?= -large
 FUZZTIME ?= 10s
 
 .PHONY: build test test-go test-readers lint bench demo docs fuzz setup clean
@@ -37,7 +37,7 @@ $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(TOOLS)/golangci-lint $@
 
-bench: setup ## the table of docs/performance.md; BENCH= narrows it
+bench: setup ## the table of docs/performance.md; BENCH="-only speed" narrows it
 	cd test/bench && $(GO) run . $(BENCH)
 
 docs: ## write the generated pages again
