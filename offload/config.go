@@ -17,7 +17,24 @@ type Config struct {
 	SpoolDir     string        // where files grow that are too large for memory
 	SpoolMemory  int64         // bytes of unfinished files kept in memory, all together
 	SLA          time.Duration // over the tick: a sealed segment that waits longer breaks the SLA
+
+	Roll                bool          // seal full segments and open the next; false: the broker does
+	DeleteGrace         time.Duration // from hiding a segment to deleting its object: readers finish
+	ExpireUnuploaded    Unuploaded    // what becomes of a segment past total retention that was never copied
+	HoldPending         bool          // keep local copies that a consumer group still needs
+	TopicDeleteGrace    time.Duration // a topic that left the registry is kept as it was for so long
+	DeleteRemovedTopics bool          // then delete it; false: only report it
 }
+
+// Unuploaded is what becomes of a segment past total retention that was never
+// copied.
+type Unuploaded string
+
+// The two ways.
+const (
+	Hold   Unuploaded = "hold"   // it stays in Redis, and is reported
+	Expire Unuploaded = "expire" // it is deleted, and counted apart
+)
 
 // DefaultConfig is the configuration of a worker about which nothing is said.
 func DefaultConfig() Config {
@@ -29,6 +46,11 @@ func DefaultConfig() Config {
 		SpoolDir:     os.TempDir(),
 		SpoolMemory:  32 << 20,
 		SLA:          time.Minute,
+
+		Roll:             true,
+		DeleteGrace:      5 * time.Minute,
+		ExpireUnuploaded: Hold,
+		TopicDeleteGrace: 24 * time.Hour,
 	}
 }
 
@@ -62,6 +84,15 @@ func (c Config) Validate() []error {
 	}
 	if c.SLA < 0 {
 		errs = append(errs, fmt.Errorf("sla %s: want 0 or more", c.SLA))
+	}
+	if c.DeleteGrace < 0 {
+		errs = append(errs, fmt.Errorf("delete-grace %s: want 0 or more", c.DeleteGrace))
+	}
+	if c.ExpireUnuploaded != Hold && c.ExpireUnuploaded != Expire {
+		errs = append(errs, fmt.Errorf("expire-unuploaded %q: want %s or %s", c.ExpireUnuploaded, Hold, Expire))
+	}
+	if c.TopicDeleteGrace < 0 {
+		errs = append(errs, fmt.Errorf("topic-delete-grace %s: want 0 or more", c.TopicDeleteGrace))
 	}
 	return errs
 }

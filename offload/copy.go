@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"korvet-offload/segment"
 )
@@ -22,30 +21,6 @@ const maxPaths = 8
 // workers get along, and no failure.
 var errLostRace = errors.New("lost the race for the manifest entry")
 
-// Result is how an attempt at one segment ended that did not fail.
-type Result string
-
-// The results.
-const (
-	Copied   Result = "copied"    // uploaded and flipped
-	Adopted  Result = "adopted"   // the object was there already, with this very content; flipped
-	LostRace Result = "lost_race" // somebody else changed the entry first; nothing was done
-)
-
-// Outcome is what became of one segment that was worked on.
-type Outcome struct {
-	Partition segment.Partition
-	Segment   segment.Number
-	Result    Result
-	Contents  segment.Contents
-	Path      string // of the object, below the root
-	BytesIn   int64  // as they came from Redis
-	BytesOut  int64  // of the object
-	Duration  time.Duration
-
-	raw string // the entry as this attempt has left it
-}
-
 // copying is one attempt at one segment. Its steps run in the order of
 // design rule "copy, verify, flip"; each may be the last.
 type copying struct {
@@ -56,6 +31,8 @@ type copying struct {
 	key   string        // of the stream
 	of    FileOf
 
+	folder   string     // of its objects
+	from, to segment.ID // what of the stream is the segment
 	before   segment.StreamInfo
 	spool    *spool
 	bytesIn  int64
@@ -69,25 +46,26 @@ type copying struct {
 // the entry is either as it was, or on its next copy, or REMOTE with a
 // verified object.
 func (w *Worker) copySegment(ctx context.Context, job Job) (Outcome, error) {
-	start := w.now()
 	e := job.Stored.Entry
 	c := &copying{
-		w: w, job: job, entry: e, raw: job.Stored.Raw, key: e.Key,
-		of:    FileOf{StreamKey: w.layout.StreamKey(job.Partition), Segment: job.Stored.Number},
+		w: w, job: job, entry: e, raw: job.Stored.Raw, key: w.key(job.Partition, job.Stored.Number, e.Key),
+		of:     FileOf{StreamKey: w.layout.StreamKey(job.Partition), Segment: job.Stored.Number},
+		folder: w.layout.Folder(job.Partition), from: segment.ID{}, to: segment.MaxID(),
 		spool: w.spools.open(), result: Copied,
 	}
 	defer c.spool.close()
-	if c.key == "" {
-		c.key = w.layout.SegmentKey(job.Partition, job.Stored.Number)
+	if e.Shared() {
+		c.from, c.to = e.From, e.To
 	}
 	err := c.run(ctx)
 	if errors.Is(err, errLostRace) {
 		c.result, err = LostRace, nil
 	}
-	return Outcome{
-		Partition: job.Partition, Segment: job.Stored.Number, Result: c.result, Contents: c.contents,
-		Path: c.path, BytesIn: c.bytesIn, BytesOut: c.spool.size, Duration: w.now().Sub(start), raw: c.raw,
-	}, err
+	out := Outcome{Result: c.result, Contents: c.contents, Path: c.path, BytesIn: c.bytesIn, BytesOut: c.spool.size, raw: c.raw}
+	if e.Shared() {
+		out.Missing = max(0, e.Count-c.contents.Count)
+	}
+	return out, err
 }
 
 func (c *copying) run(ctx context.Context) error {
@@ -118,7 +96,25 @@ func (c *copying) look(ctx context.Context) error {
 		return err
 	}
 	c.before = info
+	if c.entry.Shared() {
+		return checkRange(c.entry, c.key, info)
+	}
 	return checkSource(c.entry, c.key, info)
+}
+
+// checkRange compares a shared stream with the range that is to be copied.
+// Nothing is ever added to a range, and what was removed from it before it was
+// read is gone; but the stream must have come as far.
+func checkRange(e segment.Entry, key string, info segment.StreamInfo) error {
+	switch {
+	case !info.Exists:
+		return fmt.Errorf("%w: stream %s is not there, and the manifest says that its entries from %s to %s are LOCAL; restore the stream, or delete the manifest entry if the data is not wanted",
+			segment.ErrSourceMissing, key, e.From, e.To)
+	case info.LastID.Compare(e.To) < 0:
+		return fmt.Errorf("%w: stream %s has only come to %s, and the manifest says that the range ends at %s; look for a failover or a restore that lost writes",
+			segment.ErrShortStream, key, info.LastID, e.To)
+	}
+	return nil
 }
 
 // checkSource compares a stream with what the manifest says of it. Fewer
@@ -172,7 +168,7 @@ func checkHistory(e segment.Entry, key string, info segment.StreamInfo) error {
 // this one is encoded.
 func (c *copying) encode(ctx context.Context) error {
 	enc := c.w.ports.Encoding.NewEncoder(c.spool, c.of)
-	err := c.w.pages.each(ctx, c.w.ports.Streams.Pages(c.key), func(p *segment.Page) error {
+	err := c.w.pages.each(ctx, c.w.ports.Streams.Pages(c.key, c.from, c.to), func(p *segment.Page) error {
 		c.bytesIn += int64(p.Bytes())
 		c.w.observer.Advanced(p.Len(), p.Bytes())
 		return enc.Write(p)
@@ -188,9 +184,25 @@ func (c *copying) encode(ctx context.Context) error {
 		return err
 	}
 	c.contents = contents
+	if c.entry.Shared() {
+		return c.checkRead()
+	}
 	if contents.Count != c.before.Length || contents.LastID.Compare(c.before.LastID) > 0 {
 		return fmt.Errorf("%w: stream %s had %d entries up to %s, and %d up to %s were read",
 			segment.ErrStreamChanged, c.key, c.before.Length, c.before.LastID, contents.Count, contents.LastID)
+	}
+	return nil
+}
+
+// checkRead looks at what came of a range. One that is empty was lost.
+func (c *copying) checkRead() error {
+	switch n := c.contents.Count; {
+	case n == 0 && c.entry.Count != 0:
+		return fmt.Errorf("%w: stream %s has no entries from %s to %s any more: something trims it before it is copied; trim later, or delete the manifest entry",
+			segment.ErrSourceMissing, c.key, c.entry.From, c.entry.To)
+	case c.entry.Count >= 0 && n > c.entry.Count:
+		return fmt.Errorf("%w: stream %s has %d entries from %s to %s, and had %d when the range was sealed: it was made anew",
+			segment.ErrStreamChanged, c.key, n, c.entry.From, c.entry.To, c.entry.Count)
 	}
 	return nil
 }
@@ -214,6 +226,9 @@ func (c *copying) unchanged(ctx context.Context) error {
 	now, err := c.w.ports.Streams.StreamInfo(ctx, c.key)
 	if err != nil {
 		return err
+	}
+	if c.entry.Shared() {
+		return checkRange(c.entry, c.key, now)
 	}
 	if now != c.before {
 		return fmt.Errorf("%w: stream %s had %d entries up to %s, and has %d up to %s; it is copied again",
@@ -260,11 +275,11 @@ func (c *copying) choosePath(ctx context.Context) (free bool, err error) {
 	}
 	if !createOnly {
 		if c.path == "" {
-			c.path = segment.ObjectPath(c.of.StreamKey, c.of.Segment, c.entry.Copy, c.w.token())
+			c.path = segment.ObjectPath(c.folder, c.of.Segment, c.entry.Copy, c.w.token())
 		}
 		return true, nil
 	}
-	c.path = segment.ObjectPath(c.of.StreamKey, c.of.Segment, c.entry.Copy, "")
+	c.path = segment.ObjectPath(c.folder, c.of.Segment, c.entry.Copy, "")
 	_, err = c.w.ports.Store.Stat(ctx, c.path)
 	switch {
 	case err == nil:
@@ -359,7 +374,7 @@ func (c *copying) flip(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the redis clock: %w", err)
 	}
-	remote, err := c.entry.Flip(c.contents, segment.Object{
+	remote, err := c.entry.Flip(c.contents, c.before, segment.Object{
 		Path: c.path, Bytes: c.spool.size, ETag: c.object.ETag, SHA256: c.spool.sha256(),
 	}, now.UnixMilli())
 	if err != nil {
@@ -370,7 +385,7 @@ func (c *copying) flip(ctx context.Context) error {
 
 func (c *copying) swap(ctx context.Context, next segment.Entry) error {
 	raw := string(next.Encode())
-	ok, err := c.w.ports.Manifests.Swap(ctx, c.job.Partition, c.job.Stored.Number, c.raw, raw)
+	ok, err := c.w.ports.Manifests.Change(ctx, c.job.Partition, segment.Change{Number: c.job.Stored.Number, Old: c.raw, New: raw})
 	if err != nil {
 		return err
 	}

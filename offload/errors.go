@@ -17,6 +17,11 @@ var (
 	ErrObjectMissing = errors.New("object missing")
 	// ErrObjectUnknown: the store does not let us look whether there is one.
 	ErrObjectUnknown = errors.New("object not visible")
+	// ErrDeleteDenied: the store keeps an object although it should go.
+	ErrDeleteDenied = errors.New("object may not be deleted")
+	// ErrNotReplicated: a change of a manifest has not reached as many replicas,
+	// or the disk, in time.
+	ErrNotReplicated = errors.New("change not replicated in time")
 	// ErrStoreDown: the fault does not seem to lie with this object alone: the
 	// bucket is missing, the credentials are refused, the store does not answer.
 	ErrStoreDown = errors.New("object store can't be used")
@@ -24,8 +29,16 @@ var (
 	ErrRedisDown = errors.New("redis can't be used")
 )
 
-// errSharedStream: the entry is a range of a stream that it shares.
-var errSharedStream = errors.New("segment is a range of a shared stream, which this version does not copy")
+// What planning and retention find.
+var (
+	errOpenBehind = errors.New("segment is OPEN, and is not the last of its partition: nothing seals it; seal it, or remove the entry that follows by mistake")
+	errAmbiguous  = errors.New("stream can't be taken over")
+	errTorn       = errors.New("manifest changes faster than it can be read")
+	errClock      = errors.New("clock jump")
+	errRegistry   = errors.New("topic registry in doubt")
+	errStray      = errors.New("stray stream")
+	errForeign    = errors.New("foreign object")
+)
 
 // errConflict: too many paths were taken by other content.
 var errConflict = errors.New("objects with other content at every path tried")
@@ -41,7 +54,16 @@ type Reason string
 const (
 	ReasonIllegalEntry  Reason = "illegal_entry"
 	ReasonEntryVersion  Reason = "entry_version"
-	ReasonSharedStream  Reason = "shared_stream"
+	ReasonOpenBehind    Reason = "open_behind"
+	ReasonAmbiguous     Reason = "ambiguous_stream"
+	ReasonTorn          Reason = "manifest_unsteady"
+	ReasonClock         Reason = "clock_jump"
+	ReasonRegistry      Reason = "registry_doubt"
+	ReasonStray         Reason = "stray_stream"
+	ReasonForeign       Reason = "foreign_object"
+	ReasonDenied        Reason = "delete_denied"
+	ReasonNotReplicated Reason = "not_replicated"
+	ReasonStreamKey     Reason = "stream_key"
 	ReasonTopicName     Reason = "topic_name"
 	ReasonTopicSetting  Reason = "topic_setting"
 	ReasonSourceMissing Reason = "source_missing"
@@ -66,7 +88,16 @@ func ReasonOf(err error) Reason {
 	}{
 		{segment.ErrIllegalEntry, ReasonIllegalEntry},
 		{segment.ErrEntryVersion, ReasonEntryVersion},
-		{errSharedStream, ReasonSharedStream},
+		{errOpenBehind, ReasonOpenBehind},
+		{errAmbiguous, ReasonAmbiguous},
+		{errTorn, ReasonTorn},
+		{errClock, ReasonClock},
+		{errRegistry, ReasonRegistry},
+		{errStray, ReasonStray},
+		{errForeign, ReasonForeign},
+		{ErrDeleteDenied, ReasonDenied},
+		{ErrNotReplicated, ReasonNotReplicated},
+		{segment.ErrStreamKey, ReasonStreamKey},
 		{segment.ErrTopicName, ReasonTopicName},
 		{segment.ErrTopicSetting, ReasonTopicSetting},
 		{segment.ErrSourceMissing, ReasonSourceMissing},

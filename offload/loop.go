@@ -40,7 +40,11 @@ func Loop(ctx context.Context, w *Worker, leader Leader, o LoopObserver) {
 	var t term
 	defer func() { t.end(ctx) }()
 	for {
-		if t.begin(ctx, leader, o) {
+		leads, since := t.begin(ctx, leader, o)
+		if since {
+			w.Reset() // another instance may have led meanwhile
+		}
+		if leads {
 			o.Passed(w.RunOnce(t.lead))
 		}
 		select {
@@ -57,27 +61,27 @@ type term struct {
 	release func(context.Context) error
 }
 
-// begin says whether this instance leads now.
-func (t *term) begin(ctx context.Context, leader Leader, o LoopObserver) bool {
+// begin says whether this instance leads now, and whether it has only begun to.
+func (t *term) begin(ctx context.Context, leader Leader, o LoopObserver) (leads, since bool) {
 	if t.lead != nil && t.lead.Err() != nil && ctx.Err() == nil {
 		o.Lost(context.Cause(t.lead))
 		t.end(ctx)
 	}
 	if t.lead != nil {
-		return true
+		return true, false
 	}
 	lead, release, err := leader.Acquire(ctx)
 	switch {
 	case err == nil:
 		t.lead, t.release = lead, release
 		o.Leads()
-		return true
+		return true, true
 	case errors.Is(err, ErrFollower):
 		o.Follows()
 	case ctx.Err() == nil:
 		o.Failed(err)
 	}
-	return false
+	return false, false
 }
 
 // end gives the lease back, even when ctx has ended.

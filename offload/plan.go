@@ -1,159 +1,289 @@
 package offload
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"korvet-offload/segment"
 )
 
-// Job is one segment that is due to be copied.
+// Action is what is to be done with a segment.
+type Action string
+
+// The actions, in the order of a segment's life.
+const (
+	Create Action = "create" // give a partition without manifest its first entry
+	Roll   Action = "roll"   // OPEN -> SEALED, and the next one OPEN
+	Copy   Action = "copy"   // SEALED LOCAL -> REMOTE
+	Drop   Action = "drop"   // remove the local copy of a REMOTE segment
+	Hide   Action = "hide"   // -> DELETING
+	Delete Action = "delete" // remove what is DELETING: object, stream, entry
+)
+
+// Job is one thing to do with one segment. Of a settled segment only the
+// number is known at first; its entry is read before anything is done.
 type Job struct {
+	Action    Action
 	Partition segment.Partition
+	Settings  segment.TopicSettings
 	Stored    segment.Stored
+	Why       segment.Due
+	Adopts    bool           // Create: under the partition's own key lies a stream, which becomes the first segment
+	Next      segment.Number // Roll: that of the segment to open
+	Gone      bool           // Hide: the topic is gone, so whatever state the segment is in
+
+	since int64 // Hide, Delete: epoch ms, when it became overdue
 }
 
-// Plan is what a pass will do. Jobs has one list per partition that has
-// something to do, the oldest segment first.
+// Plan is what a pass will do.
 type Plan struct {
 	At       time.Time // by the Redis server's clock
-	Jobs     [][]Job
+	Setup    []Job     // Create and Roll
+	Expiry   []Job     // Hide and Delete, the longest overdue first
+	Jobs     [][]Job   // Drop and Copy: one list per partition that has some, the oldest segment first
+	Forget   []string  // topics of which nothing is left
+	Doubt    error     // why nothing is deleted; nil = it may be
 	Problems []Problem // what can't be worked on
+	Warnings []string  // what is legal and can't work
+	Removed  []TopicState
 	Counts   Counts
 	Lag      Lag
 }
 
 // Counts is how many of each thing a scan found.
 type Counts struct {
-	Topics      int `json:"topics"`       // that are offloaded
+	Topics      int `json:"topics"`       // that are offloaded, plain streams among them
 	OtherTopics int `json:"other_topics"` // that are not: remote.storage.enable is not true
+	Streams     int `json:"streams"`      // of the topics, plain streams
 	Partitions  int `json:"partitions"`
 	Open        int `json:"open"`
 	Sealed      int `json:"sealed"` // SEALED LOCAL, due or not
 	Grace       int `json:"grace"`  // of these, sealed too short a time ago
 	Remote      int `json:"remote"`
+	Both        int `json:"both"` // of these, with a local copy
 	Deleting    int `json:"deleting"`
-	Illegal     int `json:"illegal"` // values that are no entry
+	Unuploaded  int `json:"unuploaded"` // past total retention and never copied; held
+	Illegal     int `json:"illegal"`    // values that are no entry
 }
 
-// Lag is how far the remote tier is behind: the sealed segments that are not
-// there yet.
+// Lag is how far the remote tier and the deletions are behind.
 type Lag struct {
-	Segments int           `json:"segments"`
+	Segments int           `json:"segments"`  // sealed, and not copied yet
 	Oldest   time.Duration `json:"oldest_ns"` // since the oldest of them was sealed, as far as known
 	Unknown  int           `json:"unknown"`   // of these segments, whose entry does not say when they were sealed
+
+	Overdue        int           `json:"overdue"`            // segments past a retention
+	LongestOverdue time.Duration `json:"longest_overdue_ns"` // by time, of these
 }
 
-// Problem is something that can't be worked on as it is.
-type Problem struct {
-	Topic     string
-	Partition int    // -1: the whole topic
-	Segment   string // "": the whole partition
-	Reason    Reason
-	Err       error
-}
-
-// Where names what the problem is about.
-func (p Problem) Where() string {
-	switch {
-	case p.Topic == "":
-		return "registry"
-	case p.Partition < 0:
-		return fmt.Sprintf("topic %q", p.Topic)
-	case p.Segment == "":
-		return fmt.Sprintf("partition %s:%d", p.Topic, p.Partition)
-	}
-	return fmt.Sprintf("segment %s:%d/%s", p.Topic, p.Partition, p.Segment)
-}
-
-func (p Problem) Error() string { return p.Where() + ": " + p.Err.Error() }
-
-// Unwrap gives the cause.
-func (p Problem) Unwrap() error { return p.Err }
+// maxExpiry bounds the segments of which a pass deletes the objects, so that a
+// retention that was lowered does not keep everything else waiting.
+const maxExpiry = 10_000
 
 // MakePlan decides what is due. It is pure: the same scan gives the same plan.
-func MakePlan(s Scan, grace time.Duration) Plan {
-	p := Plan{At: s.At}
+func MakePlan(s Scan, cfg Config) Plan {
+	p := planner{cfg: cfg, now: s.At.UnixMilli(), remains: map[string]bool{}}
+	p.At, p.Doubt, p.Problems = s.At, s.Doubt, slices.Clone(s.Strays)
+	if s.Doubt != nil {
+		p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(s.Doubt), Err: s.Doubt})
+	}
 	for _, t := range s.Topics {
-		switch {
-		case t.Err != nil:
-			p.Problems = append(p.Problems, Problem{Topic: t.Name, Partition: -1, Reason: ReasonOf(t.Err), Err: t.Err})
-		case t.Settings.RemoteStorage:
-			p.Counts.Topics++
-		default:
-			p.Counts.OtherTopics++
-		}
+		p.topic(t)
 	}
-	for _, part := range s.Partitions {
+	for i := range s.Partitions {
 		p.Counts.Partitions++
-		p.partition(part, grace)
+		p.partition(&s.Partitions[i])
 	}
-	return p
+	p.forget(s.Topics)
+	p.mostOverdue()
+	return p.Plan
 }
 
-func (p *Plan) partition(s PartitionScan, grace time.Duration) {
-	part := s.Manifest.Partition
-	problem := func(segment string, err error) {
-		p.Problems = append(p.Problems, Problem{Topic: part.Topic, Partition: part.Number,
-			Segment: segment, Reason: ReasonOf(err), Err: err})
+// expire adds a job of Expiry, overdue since a time in epoch ms.
+func (p *planner) expire(j Job, since int64) {
+	j.since = since
+	if p.Expiry = append(p.Expiry, j); len(p.Expiry) >= 4*maxExpiry {
+		p.mostOverdue()
 	}
-	if s.Err != nil {
-		problem("", s.Err)
+}
+
+// mostOverdue keeps of Expiry what a pass can do, the longest overdue first.
+// What waits to be hidden, which is always longer overdue, must not keep what
+// is hidden from going.
+func (p *planner) mostOverdue() {
+	slices.SortStableFunc(p.Expiry, func(a, b Job) int { return cmp.Compare(a.since, b.since) })
+	left := map[Action]int{Hide: maxExpiry, Delete: maxExpiry}
+	p.Expiry = slices.DeleteFunc(p.Expiry, func(j Job) bool { left[j.Action]--; return left[j.Action] < 0 })
+}
+
+// CountTopics counts the topics and plain streams of a registry.
+func CountTopics(topics []segment.Topic) Counts {
+	states := newRoster(topics, nil, false, DefaultConfig(), time.Time{}).states
+	return MakePlan(Scan{Topics: states}, DefaultConfig()).Counts
+}
+
+// planner is a plan in the making.
+type planner struct {
+	Plan
+	cfg     Config
+	now     int64
+	remains map[string]bool // topics of which something is left
+}
+
+func (p *planner) topic(t TopicState) {
+	problem := func(err error) {
+		p.Problems = append(p.Problems, Problem{Topic: t.Topic.Name, Plain: t.Topic.Plain, Partition: -1, Reason: ReasonOf(err), Err: err})
+	}
+	switch {
+	case t.Topic.Err != nil:
+		problem(t.Topic.Err)
 		return
+	case t.Phase == "" || t.Phase == Disabled:
+		p.Counts.OtherTopics++
+	case t.Phase == Live:
+		p.Counts.Topics++
+		if t.Topic.Plain {
+			p.Counts.Streams++
+		}
+		if text := t.Topic.Settings.Warning(); text != "" {
+			p.Warnings = append(p.Warnings, t.Topic.Name+": "+text)
+		}
+	default:
+		p.Removed = append(p.Removed, t)
 	}
-	for _, name := range s.Manifest.Alien {
-		p.Counts.Illegal++
-		problem(name, fmt.Errorf("%w: field %q is not a segment id", segment.ErrIllegalEntry, name))
+	if t.Keep != nil {
+		problem(t.Keep)
 	}
-	var jobs []Job
-	for _, e := range s.Manifest.Entries {
-		switch due, err := p.entry(e, grace); {
-		case err != nil:
-			problem(e.Number.String(), err)
-		case due:
-			jobs = append(jobs, Job{Partition: part, Stored: e})
+}
+
+// forget lists the topics that need no longer be remembered: they are not
+// offloaded any more, and nothing of them is left on the store or on its way.
+func (p *planner) forget(topics []TopicState) {
+	for _, t := range topics {
+		if t.Topic.Err == nil && !t.Topic.Plain && (t.Phase == Disabled || t.Phase == Doomed) && !p.remains[t.Topic.Name] {
+			p.Forget = append(p.Forget, t.Topic.Name)
 		}
 	}
-	if len(jobs) > 0 {
+}
+
+func (p *planner) partition(s *PartitionScan) {
+	part := s.Partition
+	if s.Err != nil {
+		p.remains[part.Topic] = true
+		p.problem(part, "", s.Err)
+		return
+	}
+	for _, name := range s.Alien {
+		p.Counts.Illegal++
+		p.problem(part, name, fmt.Errorf("%w: field %q is not a segment id", segment.ErrIllegalEntry, name))
+	}
+	p.Counts.Remote += len(s.index.gone.list) + len(s.index.present.list)
+	p.Counts.Both += len(s.index.present.list)
+	d := p.retain(s)
+	var copies []Job
+	for _, e := range s.Active {
+		if j, due := p.entry(s, e, d); due {
+			copies = append(copies, j)
+		}
+	}
+	p.create(s)
+	if s.Topic.Phase == Doomed && len(s.Active)+len(s.Alien) > 0 || d.left {
+		p.remains[part.Topic] = true
+	}
+	if jobs := slices.Concat(d.drops, copies); len(jobs) > 0 {
 		p.Jobs = append(p.Jobs, jobs)
 	}
 }
 
-// entry counts an entry and says whether it is due.
-func (p *Plan) entry(s segment.Stored, grace time.Duration) (bool, error) {
-	e := s.Entry
-	switch {
-	case s.Err != nil:
-		p.Counts.Illegal++
-		return false, s.Err
-	case e.State == segment.Open:
-		p.Counts.Open++
-	case e.State == segment.Deleting:
-		p.Counts.Deleting++
-	case e.Tier == segment.Remote:
-		p.Counts.Remote++
-	default:
-		return p.sealed(e, grace)
-	}
-	return false, nil
+func (p *planner) problem(part segment.Partition, number string, err error) {
+	p.Problems = append(p.Problems, problemOf(part, number, err))
 }
 
-func (p *Plan) sealed(e segment.Entry, grace time.Duration) (bool, error) {
+func (p *planner) create(s *PartitionScan) {
+	there := s.Streams[0].Length > 0
+	if s.Empty && s.Topic.Phase == Live && (there || p.cfg.Roll && !s.Partition.Plain) {
+		p.Setup = append(p.Setup, Job{Action: Create, Partition: s.Partition, Settings: s.Topic.Topic.Settings, Adopts: there})
+	}
+}
+
+// entry counts an active entry and says whether it is to be copied. Other
+// jobs it puts where they belong.
+func (p *planner) entry(s *PartitionScan, e segment.Stored, d decisions) (Job, bool) {
+	j := Job{Partition: s.Partition, Settings: s.Topic.Topic.Settings, Stored: e}
+	switch {
+	case e.Err != nil:
+		p.Counts.Illegal++
+		p.problem(s.Partition, e.Number.String(), e.Err)
+	case e.Entry.State == segment.Open:
+		p.Counts.Open++
+		p.roll(s, j)
+	case e.Entry.State == segment.Deleting:
+		p.Counts.Deleting++
+		p.deleting(s, j)
+	case e.Entry.Tier == segment.Remote: // DROPPING
+		p.Counts.Remote++
+		p.Counts.Both++
+	default:
+		return p.sealed(s, j, d)
+	}
+	return Job{}, false
+}
+
+func (p *planner) roll(s *PartitionScan, j Job) {
+	if !s.Topic.Works() || !p.cfg.Roll && !s.Partition.Plain {
+		return
+	}
+	if last, ok := s.open(); !ok || last.Number != j.Stored.Number {
+		p.problem(s.Partition, j.Stored.Number.String(), errOpenBehind)
+		return
+	}
+	j.Next = s.index.high + 1
+	if why, due := j.Settings.RollDue(j.Stored.Entry, s.Streams[j.Stored.Number], p.now); due {
+		j.Action, j.Why = Roll, why
+		p.Setup = append(p.Setup, j)
+	}
+}
+
+func (p *planner) deleting(s *PartitionScan, j Job) {
+	since := j.Stored.Entry.DeletingAt
+	over := p.now - since - p.cfg.DeleteGrace.Milliseconds()
+	switch {
+	case p.keeps(s):
+		return
+	case since == 0: // somebody else has hidden it: the grace begins now
+		j.Action = Hide
+	case over >= 0:
+		j.Action = Delete
+	default:
+		return
+	}
+	j.Why = segment.Due{Limit: "delete-grace", Over: over}
+	p.expire(j, p.now-max(0, over))
+}
+
+// keeps says whether nothing of the partition may be deleted in this pass.
+func (p *planner) keeps(s *PartitionScan) bool { return p.Doubt != nil || s.Topic.Keep != nil }
+
+func (p *planner) sealed(s *PartitionScan, j Job, d decisions) (Job, bool) {
+	e := j.Stored.Entry
+	if !s.Topic.Works() || d.hidden[j.Stored.Number] {
+		p.Counts.Sealed++
+		return Job{}, false
+	}
 	p.Counts.Sealed++
 	p.Lag.Segments++
-	now := p.At.UnixMilli()
-	if e.SealedAt == 0 || e.SealedAt > now {
+	if e.SealedAt == 0 || e.SealedAt > p.now {
 		p.Lag.Unknown++
 	}
-	if age := time.Duration(now-e.SealedAt) * time.Millisecond; e.SealedAt != 0 && age > p.Lag.Oldest {
+	if age := time.Duration(p.now-e.SealedAt) * time.Millisecond; e.SealedAt != 0 && age > p.Lag.Oldest {
 		p.Lag.Oldest = age
 	}
-	if e.Shared() {
-		return false, errSharedStream
-	}
-	if !e.Due(now, grace.Milliseconds()) {
+	if !e.Due(p.now, p.cfg.SealGrace.Milliseconds()) {
 		p.Counts.Grace++
-		return false, nil
+		return Job{}, false
 	}
-	return true, nil
+	j.Action = Copy
+	return j, true
 }

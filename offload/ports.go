@@ -10,20 +10,36 @@ import (
 
 // Registry says which topics there are.
 type Registry interface {
-	// Topics returns every known topic, those that can't be worked on with
-	// their Err set. An error means that nothing is known.
+	// Topics returns every topic and plain stream that there is, those that
+	// can't be worked on with their Err set. An error means that nothing is known.
 	Topics(ctx context.Context) ([]segment.Topic, error)
 }
 
-// Manifests reads and changes manifests, one entry at a time.
+// Known remembers the topics that were ever offloaded, with the settings that
+// they had last: a topic that is gone from the registry takes them with it.
+type Known interface {
+	// Known returns the record of each such topic.
+	Known(ctx context.Context) (map[string]string, error)
+	// SwapKnown replaces the record of a topic if it is old at that moment; ""
+	// stands for none. False means that it was not, and nothing was changed.
+	SwapKnown(ctx context.Context, topic, old, new string) (bool, error)
+}
+
+// Manifests reads and changes manifests.
 type Manifests interface {
-	// Manifest reads the manifest of a partition; a partition that has none
-	// gives an empty one. It never returns a part of a manifest.
-	Manifest(ctx context.Context, p segment.Partition) (segment.Manifest, error)
-	// Swap replaces the entry of a segment if, at that moment, its bytes are
-	// old. False means that they were not: somebody else was faster, and
-	// nothing was changed.
-	Swap(ctx context.Context, p segment.Partition, n segment.Number, old, new string) (bool, error)
+	// Each gives every field of a manifest with its value, in no order. A field
+	// may come more than once; the last value counts. It returns how many fields
+	// must have come: fewer mean that what came is not the whole manifest.
+	Each(ctx context.Context, p segment.Partition, take func(field, value string)) (fields int64, err error)
+	// Peek reads some entries of several manifests, one answer per question in
+	// the same order. An error means that there are no answers; one that concerns
+	// a single manifest is in its answer.
+	Peek(ctx context.Context, q []segment.Peek) ([]segment.Peeked, error)
+	// Change changes a manifest, in one step, if it is at that moment what the
+	// change expects. False means that it was not: somebody else was faster, and
+	// nothing was changed. ErrNotReplicated means that it was changed and that
+	// not as many replicas as were asked for have said so in time.
+	Change(ctx context.Context, p segment.Partition, c segment.Change) (bool, error)
 }
 
 // Streams reads the streams of segments and never changes them.
@@ -31,9 +47,28 @@ type Streams interface {
 	// StreamInfo describes a stream; a key that is not there gives the zero
 	// StreamInfo, one of another type segment.ErrWrongType.
 	StreamInfo(ctx context.Context, key string) (StreamInfo, error)
-	// Pages reads the entries of a stream in order, from its first to its
-	// last. The caller closes the reader.
-	Pages(key string) PageReader
+	// Sizes measures several streams, one answer per question in the same order,
+	// without reading them. A key that is not there has the size 0; the error of
+	// a single key is in its answer.
+	Sizes(ctx context.Context, q []segment.SizeQuery) ([]segment.StreamSize, error)
+	// Pages reads the entries of a stream in order, from one id to another, both
+	// inclusive. The caller closes the reader.
+	Pages(key string, from, to segment.ID) PageReader
+	// Groups describes the consumer groups of a stream.
+	Groups(ctx context.Context, key string) ([]segment.Group, error)
+}
+
+// Removals remove what was copied from Redis. Each looks and removes in one
+// step on one key.
+type Removals interface {
+	// Remove removes a stream if it is at that moment what is says, by length,
+	// last id and, where the server tells, entries added and largest deleted id.
+	// False means that it is not, or is not there, and nothing was changed.
+	Remove(ctx context.Context, key string, is StreamInfo) (bool, error)
+	// Trim removes a piece from the beginning of a stream if at that moment the
+	// stream begins with exactly this piece. False means that it does not, and
+	// nothing was changed.
+	Trim(ctx context.Context, key string, piece segment.Piece) (bool, error)
 }
 
 // StreamInfo is what the server knows of a stream without reading it.
@@ -80,6 +115,10 @@ type Store interface {
 	// Stat describes an object. ErrObjectMissing means that there is none;
 	// ErrObjectUnknown that the store does not let us look.
 	Stat(ctx context.Context, path string) (ObjectInfo, error)
+	// Delete removes objects, one answer per path in the same order; nil means
+	// that there is none any more. ErrDeleteDenied means that the store does not
+	// let it go: a lock, or a right that is missing.
+	Delete(ctx context.Context, paths []string) []error
 	// Open reads a whole object.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 	// CreateOnly says whether Put can be trusted to refuse a path that is

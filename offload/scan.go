@@ -11,30 +11,107 @@ import (
 	"korvet-offload/segment"
 )
 
-// scanners is how many manifests are asked for at once. The client sends
-// concurrent commands in one pipeline, so this hides the round trip; it does
-// not open connections.
+// scanners is how many manifests are read whole, and streams looked at, at
+// once. The client sends concurrent commands in one pipeline, so this hides the
+// round trip; it does not open connections.
 const scanners = 64
+
+// clockJump is by how much the Redis clock may run apart from this host's
+// monotonic clock between two passes. Beyond it one of them was set, or
+// another server answers, and ages mean nothing for once.
+const clockJump = time.Hour
 
 // Scan is what Redis says at the start of a pass.
 type Scan struct {
 	At         time.Time // by the Redis server's clock
-	Topics     []segment.Topic
-	Partitions []PartitionScan // of the topics that are offloaded, in their order
+	Topics     []TopicState
+	Partitions []PartitionScan // of the topics that are worked on, in their order
+	Strays     []Problem       // streams that came back after they were dropped
+	Doubt      error           // why this pass must not delete anything; nil = it may
+
+	notes []note
 }
 
-// PartitionScan is one partition and its manifest; Err says why the manifest
-// could not be read.
+// PartitionScan is one partition and what its manifest holds; Err says why
+// that could not be read.
 type PartitionScan struct {
-	Topic    segment.Topic
-	Manifest segment.Manifest
-	Err      error
+	Partition segment.Partition
+	Topic     TopicState
+	Active    []segment.Stored // the entries that are not settled, in their order
+	Alien     []string         // fields that are no segment id
+	Empty     bool             // there is no manifest
+	// Streams is what was measured of the streams of active segments. Of an
+	// empty manifest, number 0 stands for the stream under the partition's own key.
+	Streams map[segment.Number]segment.OpenStream
+	Err     error
+
+	index *index
 }
 
-// Scan reads the registry and the manifest of every partition whose topic is
-// offloaded. A manifest that can't be read is noted and stops no other; an
+// Totals sums up one partition.
+type Totals struct {
+	Open, Sealed, Remote, Both, Deleting, Illegal int // as in Counts
+
+	Messages int64 // of the REMOTE segments
+	Bytes    int64 // of their objects
+	Oldest   int64 // epoch ms, when the sealed LOCAL segment that has waited longest was sealed; 0 = none, or not known
+}
+
+// Totals sums up what the partition holds.
+func (p *PartitionScan) Totals() Totals {
+	t := Totals{Illegal: len(p.Alien)}
+	if x := p.index; x != nil {
+		t.Both = len(x.present.list)
+		t.Remote = t.Both + len(x.gone.list)
+		t.Messages = x.gone.messages + x.present.messages
+		t.Bytes = x.gone.objects + x.present.objects
+	}
+	for _, s := range p.Active {
+		switch e := s.Entry; {
+		case s.Err != nil:
+			t.Illegal++
+		case e.State == segment.Open:
+			t.Open++
+		case e.State == segment.Deleting:
+			t.Deleting++
+		case e.Tier == segment.Remote:
+			t.Remote++
+			t.Both++
+			t.Messages += max(0, e.Count)
+			if e.Object != nil {
+				t.Bytes += e.Object.Bytes
+			}
+		default:
+			t.Sealed++
+			if e.SealedAt != 0 && (t.Oldest == 0 || e.SealedAt < t.Oldest) {
+				t.Oldest = e.SealedAt
+			}
+		}
+	}
+	return t
+}
+
+// memory is what a worker keeps between passes beside the parking. It is
+// dropped whenever leadership changes: the manifests are the truth.
+type memory struct {
+	indexes  map[segment.Partition]*index
+	ids      map[string]string // topic -> UUID
+	known    map[string]string // records as they are in Redis; nil = not read yet
+	registry int               // topics in the registry at the last pass; -1 = not known
+	redis    time.Time         // the two clocks at the last pass
+	here     time.Time
+	dropped  []dropped
+}
+
+func newMemory() *memory {
+	return &memory{indexes: map[segment.Partition]*index{}, ids: map[string]string{}, registry: -1}
+}
+
+// Scan reads the registry and what has to be known of every partition that is
+// worked on. A manifest that can't be read is noted and stops no other; an
 // error means that Redis as a whole did not answer.
 func (w *Worker) Scan(ctx context.Context) (Scan, error) {
+	here := w.now()
 	now, err := w.ports.Clock.Now(ctx)
 	if err != nil {
 		return Scan{}, fmt.Errorf("read the redis clock: %w", err)
@@ -43,53 +120,188 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 	if err != nil {
 		return Scan{}, fmt.Errorf("read the topic registry: %w", err)
 	}
-	s := Scan{At: now, Topics: topics}
+	if w.memory.known == nil {
+		if w.memory.known, err = w.ports.Known.Known(ctx); err != nil {
+			return Scan{}, fmt.Errorf("read the topics that were offloaded before: %w", err)
+		}
+	}
+	s := Scan{At: now, Doubt: w.memory.doubt(topics, now, here)}
+	r := newRoster(topics, w.memory.known, s.Doubt != nil, w.cfg, now)
+	s.Topics, s.notes = r.states, r.notes
+	w.memory.redis, w.memory.here, w.memory.registry = now, here, inRegistry(topics)
+	s.Partitions = w.partitions(s.Topics)
+	w.memory.keepOnly(s.Partitions)
+	if err := w.readManifests(ctx, s.Partitions, now); err != nil {
+		return s, err
+	}
+	if err := w.measure(ctx, s.Partitions); err != nil {
+		return s, err
+	}
+	s.Strays, err = w.lookForStrays(ctx)
+	return s, err
+}
+
+// doubt says why nothing may be deleted in this pass.
+func (m *memory) doubt(topics []segment.Topic, now, here time.Time) error {
+	if !m.here.IsZero() {
+		if jump := now.Sub(m.redis) - here.Sub(m.here); jump.Abs() > clockJump {
+			return fmt.Errorf("%w: the redis clock has moved by %s against this host's since the last pass; nothing is deleted in this one",
+				errClock, jump.Round(time.Second))
+		}
+	}
+	if inRegistry(topics) > 0 || m.registry == 0 {
+		return nil
+	}
+	for name, raw := range m.known {
+		if r, err := parseRecord(name, raw); err == nil && r.RemovedAt == 0 && m.registry != 0 && !declared(topics, name) {
+			return fmt.Errorf("%w: it reads as empty, and topics were offloaded before, %s among them; nothing is deleted in this pass",
+				errRegistry, name)
+		}
+	}
+	return nil
+}
+
+func declared(topics []segment.Topic, name string) bool {
 	for _, t := range topics {
-		if t.Err != nil || !t.Settings.RemoteStorage {
+		if !t.Plain && t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// partitions lists what is worked on.
+func (w *Worker) partitions(states []TopicState) []PartitionScan {
+	var parts []PartitionScan
+	for _, s := range states {
+		if s.Topic.Err != nil || s.Phase == "" || s.Phase == Abandoned {
 			continue
 		}
-		for n := range t.Settings.Partitions {
-			s.Partitions = append(s.Partitions, PartitionScan{
-				Topic:    t,
-				Manifest: segment.Manifest{Partition: segment.Partition{Topic: t.Name, Number: n}},
-			})
+		if w.memory.ids[s.Topic.Name] != s.Topic.Settings.ID { // made anew under the same name
+			w.memory.forget(s.Topic.Name)
+			w.memory.ids[s.Topic.Name] = s.Topic.Settings.ID
+		}
+		for n := range s.Topic.Settings.Partitions {
+			parts = append(parts, PartitionScan{Topic: s, Partition: s.Topic.Partition(n)})
 		}
 	}
-	return s, w.readManifests(ctx, s.Partitions)
+	return parts
 }
 
-// forgetRemote keeps of the segments that are done only what is counted, so
-// that a long history costs little memory.
-func forgetRemote(m segment.Manifest) {
-	for i := range m.Entries {
-		if s := &m.Entries[i]; s.Err == nil && s.Entry.Tier == segment.Remote {
-			s.Forget()
+func (m *memory) forget(topic string) {
+	for p := range m.indexes {
+		if p.Topic == topic {
+			delete(m.indexes, p)
 		}
 	}
 }
 
-func (w *Worker) readManifests(ctx context.Context, parts []PartitionScan) error {
-	g, ctx := errgroup.WithContext(ctx)
+// keepOnly lets go of the partitions that are no longer worked on.
+func (m *memory) keepOnly(parts []PartitionScan) {
+	there := make(map[segment.Partition]bool, len(parts))
+	for _, p := range parts {
+		there[p.Partition] = true
+	}
+	for p := range m.indexes {
+		if !there[p] {
+			delete(m.indexes, p)
+		}
+	}
+}
+
+// readManifests brings the indexes up to date, and copies what a plan needs.
+func (w *Worker) readManifests(ctx context.Context, parts []PartitionScan, now time.Time) error {
+	whole, err := w.peek(ctx, parts, now)
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(scanners)
-	for i := range parts {
-		if ctx.Err() != nil {
+	read := make([]*index, len(parts))
+	for _, i := range whole {
+		if gctx.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			p := &parts[i]
-			m, err := w.ports.Manifests.Manifest(ctx, p.Manifest.Partition)
-			if err == nil {
-				forgetRemote(m)
-				p.Manifest = m
-				return nil
-			}
-			err = fmt.Errorf("read the manifest of %s: %w", p.Manifest.Partition, err)
-			if ctx.Err() != nil || errors.Is(err, ErrRedisDown) {
+			var err error
+			read[i], err = w.readWhole(gctx, parts[i].Partition, now)
+			parts[i].Err = err
+			if err != nil && (gctx.Err() != nil || errors.Is(err, ErrRedisDown)) {
 				return err
 			}
-			p.Err = err
 			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, i := range whole {
+		if read[i] != nil {
+			w.memory.indexes[parts[i].Partition] = read[i]
+		}
+	}
+	for i := range parts {
+		if parts[i].Err == nil {
+			parts[i].show(w.memory.indexes[parts[i].Partition])
+		}
+	}
+	return nil
+}
+
+func (p *PartitionScan) show(x *index) {
+	p.index, p.Active, p.Alien = x, x.active, x.alien
+	p.Empty = x.fields() == 0
+}
+
+// peek asks for the active entries of the manifests that are known, and
+// returns the places of those that have to be read whole.
+func (w *Worker) peek(ctx context.Context, parts []PartitionScan, now time.Time) (whole []int, err error) {
+	var at []int
+	var q []segment.Peek
+	for i := range parts {
+		x := w.memory.indexes[parts[i].Partition]
+		if x == nil || !w.now().Before(x.until) {
+			whole = append(whole, i)
+			continue
+		}
+		at, q = append(at, i), append(q, x.question(parts[i].Partition))
+	}
+	answers, err := w.ports.Manifests.Peek(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	for k, a := range answers {
+		i := at[k]
+		x := w.memory.indexes[q[k].Partition]
+		switch {
+		case a.Err != nil:
+			parts[i].Err = fmt.Errorf("read the manifest of %s: %w", q[k].Partition, a.Err)
+			x.stale()
+		case !x.answer(q[k], a, now.UnixMilli()):
+			whole = append(whole, i)
+		}
+	}
+	return whole, nil
+}
+
+// readTries bounds how often a manifest is read that does not hold still.
+const readTries = 3
+
+func (w *Worker) readWhole(ctx context.Context, p segment.Partition, now time.Time) (*index, error) {
+	for range readTries {
+		r := reading{now: now.UnixMilli()}
+		fields, err := w.ports.Manifests.Each(ctx, p, r.field)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest of %s: %w", p, err)
+		}
+		if x, ok := r.index(fields, w.now().Add(w.untilWhole())); ok {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("read the manifest of %s: %w", p, errTorn)
+}
+
+// untilWhole is between three quarters of fullEvery and the whole.
+func (w *Worker) untilWhole() time.Duration {
+	return fullEvery - time.Duration(w.jitter()*float64(fullEvery/4))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 // Ports are what a worker works with.
 type Ports struct {
 	Registry  Registry
+	Known     Known
 	Manifests Manifests
 	Streams   Streams
+	Removals  Removals
 	Clock     Clock
 	Encoding  Encoding
 	Store     Store
@@ -35,8 +38,9 @@ type Observer interface {
 	Failed(Problem)
 }
 
-// Worker does passes. It keeps nothing between passes but the back-off of
-// parked segments; all else is read anew from Redis. One pass at a time.
+// Worker does passes. Between passes it remembers the back-off of parked
+// segments and where in the manifests there is something to do; nothing is
+// ever changed by what it remembers alone. One pass at a time.
 type Worker struct {
 	cfg      Config
 	layout   segment.Layout
@@ -49,6 +53,11 @@ type Worker struct {
 	pages  pageSets
 	parked *parking
 	turn   int // which partition a pass begins with
+	jitter func() float64
+	piece  int64 // entries of a plain stream that are trimmed in one script
+
+	mu     sync.Mutex // guards memory while a pass works
+	memory *memory
 }
 
 // New makes a worker. The configuration has been validated.
@@ -58,8 +67,13 @@ func New(cfg Config, layout segment.Layout, ports Ports, o Observer) *Worker {
 		now: time.Now, token: randomToken,
 		spools: newSpools(cfg.SpoolDir, cfg.SpoolMemory),
 		parked: newParking(cfg.TickInterval, time.Now, mathrand.Float64),
+		jitter: mathrand.Float64, piece: pieceEntries, memory: newMemory(),
 	}
 }
+
+// Reset forgets what is remembered of the manifests: somebody else may have
+// led meanwhile. No pass is running.
+func (w *Worker) Reset() { w.memory = newMemory() }
 
 func randomToken() string {
 	b := make([]byte, 8)
@@ -76,162 +90,62 @@ type Report struct {
 	Duration time.Duration
 }
 
-// Plan is a scan and what a pass would do about it. It changes nothing.
+// Plan is a scan and what a pass would do about it, with the entries of all
+// segments that it concerns. It changes nothing.
 func (w *Worker) Plan(ctx context.Context) (Plan, error) {
 	s, err := w.Scan(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
-	return MakePlan(s, w.cfg.SealGrace), nil
+	p := &pass{worker: w, report: Report{Plan: MakePlan(s, w.cfg)}}
+	return p.report.Plan, p.resolveAll(ctx)
 }
 
-// RunOnce is one pass: it tries every due segment that is not parked, the
-// oldest of a partition first, and as many partitions at once as the
-// configuration says. What is wrong with one segment is in the report; an
-// error means that the pass could not be made, or was given up because Redis
-// or the store can't be used, or the context ended. The report then holds what
-// was done before.
+// RunOnce is one pass: rolling first, then deletions, then all segments that
+// are to be dropped or copied, the oldest of a partition first, and as many
+// partitions at once as the configuration says. What is parked is left out.
+// What is wrong with one segment is in the report; an error means that the
+// pass could not be made, or was given up because Redis or the store can't be
+// used, or the context ended. The report then holds what was done before.
 func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
 	start := w.now()
-	plan, err := w.Plan(ctx)
+	scan, err := w.Scan(ctx)
 	if err != nil {
 		return Report{Duration: w.now().Sub(start)}, err
 	}
+	plan := MakePlan(scan, w.cfg)
 	w.observer.Planned(plan)
-	w.parked.keepOnly(plan.Jobs)
 	p := &pass{worker: w, report: Report{Plan: plan, Problems: plan.Problems}}
-	err = p.run(ctx, p.waiting(plan.Jobs))
-	if len(p.report.Outcomes) > 0 {
+	err = p.all(ctx, scan.notes)
+	if slices.ContainsFunc(p.report.Outcomes, func(o Outcome) bool { return o.Result.UsedStore() }) {
 		w.parked.outageOver()
 	}
 	p.report.Duration = w.now().Sub(start)
 	return p.report, err
 }
 
-// maxOutages is after how many segments in a row that failed because of the
-// store or Redis a pass is given up: one may have a fault of its own, such as
-// being too large for a slow line, and must not hold up the others.
-const maxOutages = 3
-
-// pass is the work of one RunOnce.
-type pass struct {
-	worker *Worker
-
-	mu      sync.Mutex
-	report  Report
-	outages int   // in a row
-	stopped error // why no further segment is tried
-}
-
-// waiting leaves out the jobs whose back-off has not run out.
-func (p *pass) waiting(all [][]Job) [][]Job {
-	var due [][]Job
-	for _, jobs := range all {
-		var now []Job
-		for _, j := range jobs {
-			if problem, parked := p.worker.parked.holds(j); parked {
-				p.report.Problems = append(p.report.Problems, problem)
-			} else {
-				now = append(now, j)
-			}
-		}
-		if len(now) > 0 {
-			due = append(due, now)
-		}
-	}
-	return due
-}
-
-// run works on the partitions in turn, one segment at a time of each, so that
-// a partition with a long row of segments does not keep the others waiting
-// and no partition's segments overtake one another.
-func (p *pass) run(ctx context.Context, due [][]Job) error {
-	queue := make(chan []Job, len(due))
-	for i := range due { // not always the same first: they may be those that fail
-		queue <- due[(i+p.worker.turn)%len(due)]
-	}
-	p.worker.turn++
-	var workers sync.WaitGroup
-	for range min(p.worker.cfg.Concurrency, len(due)) {
-		workers.Go(func() { p.work(ctx, queue) })
-	}
-	workers.Wait()
-	close(queue)
-	for jobs := range queue {
-		p.report.Left += len(jobs)
-	}
-	return p.stopped
-}
-
-// work takes partitions from the queue until there are none. A partition that
-// another goroutine holds is not in the queue, and is finished by that one.
-func (p *pass) work(ctx context.Context, queue chan []Job) {
-	for p.goesOn(ctx) {
-		select {
-		case jobs := <-queue:
-			p.attempt(ctx, jobs[0])
-			if len(jobs) > 1 {
-				queue <- jobs[1:]
-			}
-		default:
-			return
-		}
-	}
-}
-
-func (p *pass) goesOn(ctx context.Context) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped == nil && ctx.Err() != nil {
-		p.stopped = context.Cause(ctx)
-	}
-	return p.stopped == nil
-}
-
-// attempt tries one segment and writes down what became of it.
-func (p *pass) attempt(ctx context.Context, j Job) {
-	out, err := p.worker.guarded(ctx, j)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case err == nil:
-		p.done(j, out)
-	case ctx.Err() != nil: // says nothing about the segment
-		p.report.Left++
-	default:
-		p.failed(j, out.raw, err)
-	}
-}
-
-func (p *pass) done(j Job, out Outcome) {
-	p.outages = 0
-	p.worker.parked.freed(j)
-	p.worker.observer.Finished(out)
-	p.report.Outcomes = append(p.report.Outcomes, out)
-}
-
-func (p *pass) failed(j Job, raw string, err error) {
-	problem := Problem{Topic: j.Partition.Topic, Partition: j.Partition.Number,
-		Segment: j.Stored.Number.String(), Reason: ReasonOf(err), Err: err}
-	p.worker.parked.failed(j, raw, problem)
-	p.worker.observer.Failed(problem)
-	p.report.Problems = append(p.report.Problems, problem)
-	if !isOutage(err) {
-		return
-	}
-	if p.outages++; p.outages >= maxOutages && p.stopped == nil {
-		p.stopped = err
-	}
-}
-
 // guarded turns a panic into an error of that one segment: a fault in a
 // library's encoder must not take the other segments down with it.
-func (w *Worker) guarded(ctx context.Context, j Job) (out Outcome, err error) {
-	out.raw = j.Stored.Raw
+func guarded(ctx context.Context, j Job, do func(context.Context, Job) (Outcome, error)) (out Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("copy segment %s/%s: internal fault: %v", j.Partition, j.Stored.Number, r)
+			err = fmt.Errorf("%s segment %s/%s: internal fault: %v", j.Action, j.Partition, j.Stored.Number, r)
 		}
 	}()
+	return do(ctx, j)
+}
+
+// do does one job.
+func (w *Worker) do(ctx context.Context, j Job) (Outcome, error) {
+	switch j.Action {
+	case Create:
+		return w.create(ctx, j)
+	case Roll:
+		return w.roll(ctx, j)
+	case Drop:
+		return w.drop(ctx, j)
+	case Hide:
+		return w.hide(ctx, j)
+	}
 	return w.copySegment(ctx, j)
 }

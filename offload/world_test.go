@@ -1,16 +1,8 @@
 package offload
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -23,19 +15,39 @@ import (
 // physics that the tests need: before and after every call a hook may fail
 // it, change something, or end the process.
 type world struct {
-	t *testing.T
+	t   tb
+	dir string // for spools
 
 	mu        sync.Mutex
 	now       time.Time
 	topics    []segment.Topic
 	manifests map[segment.Partition]map[string]string
 	streams   map[string]*fakeStream
+	groups    map[string][]segment.Group
+	known     map[string]string
 	objects   map[string]fakeObject
+	files     map[string]fakeFile     // what bodies of objects were seen to hold
+	log       map[string][]segment.ID // stream key -> what was acknowledged to producers, and not deleted by anyone but us
 	calls     []string
 	hook      func(call string) error // before and after each call, with mu held
 
-	createOnly bool // what the store can do
+	createOnly bool            // what the store can do
+	locked     map[string]bool // objects that may not be deleted
+	inStep     bool            // replicas are up to date
+	old        bool            // a server before 7.0
 	pageLen    int
+}
+
+// tb is what the world needs of a test: testing.T and rapid.T have it.
+type tb interface {
+	Helper()
+	Context() context.Context
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Log(args ...any)
+	Logf(format string, args ...any)
 }
 
 type fakeStream struct {
@@ -54,18 +66,20 @@ type fakeObject struct {
 	body []byte
 	meta map[string]string
 	sha  string
+	etag string
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, now: time.UnixMilli(1_000_000_000_000), createOnly: true, pageLen: 3,
-		manifests: map[segment.Partition]map[string]string{}, streams: map[string]*fakeStream{}, objects: map[string]fakeObject{},
+	return &world{t: t, dir: t.TempDir(), now: time.UnixMilli(1_000_000_000_000), createOnly: true, inStep: true, pageLen: 3,
+		groups: map[string][]segment.Group{}, log: map[string][]segment.ID{}, known: map[string]string{}, locked: map[string]bool{},
+		manifests: map[segment.Partition]map[string]string{}, streams: map[string]*fakeStream{}, objects: map[string]fakeObject{}, files: map[string]fakeFile{},
 		hook: func(string) error { return nil }}
 }
 
 // topic declares an offloaded topic.
 func (w *world) topic(name string, partitions int) {
 	s := segment.DefaultTopicSettings()
-	s.RemoteStorage, s.Partitions = true, partitions
+	s.RemoteStorage, s.Partitions, s.RetentionMs = true, partitions, -1
 	w.topics = append(w.topics, segment.Topic{Name: name, Settings: s})
 }
 
@@ -84,6 +98,7 @@ func (w *world) sealed(p segment.Partition, n segment.Number, entries int) {
 	w.put(p, n.String(), string(e.Encode()))
 }
 
+// xadd appends an entry and acknowledges it.
 func (w *world) xadd(key string, id segment.ID) {
 	s := w.streams[key]
 	if s == nil {
@@ -92,12 +107,36 @@ func (w *world) xadd(key string, id segment.ID) {
 	}
 	s.entries = append(s.entries, fakeEntry{ID: id, Fields: [][2]string{{"f", key}, {"f", id.String()}}})
 	s.last, s.added = id, s.added+1
+	w.log[key] = append(w.log[key], id)
 }
 
+// xdel is somebody else who deletes an entry.
 func (w *world) xdel(key string, i int) {
 	s := w.streams[key]
-	s.deleted = s.entries[i].ID
+	w.unlog(key, s.entries[i].ID)
+	if s.deleted.Compare(s.entries[i].ID) < 0 {
+		s.deleted = s.entries[i].ID
+	}
 	s.entries = slices.Delete(s.entries, i, i+1)
+}
+
+// xtrim is somebody else who deletes the first n entries.
+func (w *world) xtrim(key string, n int) {
+	s := w.streams[key]
+	for _, e := range s.entries[:n] {
+		w.unlog(key, e.ID)
+	}
+	s.entries = slices.Delete(s.entries, 0, n)
+}
+
+// del is somebody else who deletes a stream.
+func (w *world) del(key string) {
+	delete(w.streams, key)
+	delete(w.log, key)
+}
+
+func (w *world) unlog(key string, id segment.ID) {
+	w.log[key] = slices.DeleteFunc(w.log[key], func(o segment.ID) bool { return o == id })
 }
 
 func (w *world) put(p segment.Partition, field, raw string) {
@@ -156,13 +195,13 @@ func (w *world) firstCall(name string) int {
 }
 
 func (w *world) ports() Ports {
-	return Ports{Registry: w, Manifests: w, Streams: w, Clock: w, Encoding: fakeEncoding{w}, Store: w}
+	return Ports{Registry: w, Known: w, Manifests: w, Streams: w, Removals: w, Clock: w, Encoding: fakeEncoding{w}, Store: w}
 }
 
 // worker is a new process on this world.
 func (w *world) worker(change ...func(*Config)) *Worker {
 	cfg := DefaultConfig()
-	cfg.SpoolDir, cfg.SpoolMemory = w.t.TempDir(), 4<<20
+	cfg.SpoolDir, cfg.SpoolMemory, cfg.Roll = w.dir, 4<<20, false
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -170,8 +209,18 @@ func (w *world) worker(change ...func(*Config)) *Worker {
 		w.t.Fatal(errs)
 	}
 	worker := New(cfg, segment.DefaultLayout(), w.ports(), nobody{})
-	worker.parked.jitter = func() float64 { return 0 }
+	worker.jitter = func() float64 { return 0 }
+	worker.parked.jitter = worker.jitter
+	worker.now, worker.parked.now = w.clock, w.clock
+	worker.piece = int64(w.pageLen)
 	return worker
+}
+
+// clock is this host's, in step with that of Redis.
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
 }
 
 type nobody struct{}
@@ -180,284 +229,3 @@ func (nobody) Planned(Plan)      {}
 func (nobody) Advanced(int, int) {}
 func (nobody) Finished(Outcome)  {}
 func (nobody) Failed(Problem)    {}
-
-// Redis.
-
-func (w *world) Now(ctx context.Context) (now time.Time, err error) {
-	err = w.call(ctx, "now", func() error { now = w.now; return nil })
-	return now, err
-}
-
-func (w *world) Topics(ctx context.Context) (topics []segment.Topic, err error) {
-	err = w.call(ctx, "topics", func() error { topics = slices.Clone(w.topics); return nil })
-	return topics, err
-}
-
-func (w *world) Manifest(ctx context.Context, p segment.Partition) (m segment.Manifest, err error) {
-	err = w.call(ctx, "manifest "+p.String(), func() error {
-		var pairs []string
-		for field, raw := range w.manifests[p] {
-			pairs = append(pairs, field, raw)
-		}
-		m = segment.ParseManifest(p, pairs)
-		return nil
-	})
-	return m, err
-}
-
-func (w *world) Swap(ctx context.Context, p segment.Partition, n segment.Number, old, new string) (ok bool, err error) {
-	err = w.call(ctx, fmt.Sprintf("swap %s/%s", p, n), func() error {
-		if ok = w.manifests[p][n.String()] == old; ok {
-			w.manifests[p][n.String()] = new
-		}
-		return nil
-	})
-	return ok, err
-}
-
-func (w *world) StreamInfo(ctx context.Context, key string) (info StreamInfo, err error) {
-	err = w.call(ctx, "info "+key, func() error {
-		if s := w.streams[key]; s != nil {
-			info = StreamInfo{Exists: true, Length: int64(len(s.entries)), LastID: s.last, EntriesAdded: s.added, MaxDeletedID: s.deleted}
-		}
-		return nil
-	})
-	return info, err
-}
-
-func (w *world) Pages(key string) PageReader { return &fakePages{w: w, key: key} }
-
-type fakePages struct {
-	w      *world
-	key    string
-	last   segment.ID
-	closed bool
-}
-
-func (r *fakePages) Next(ctx context.Context, into *segment.Page) error {
-	into.Reset()
-	err := r.w.call(ctx, "page "+r.key, func() error {
-		s := r.w.streams[r.key]
-		if s == nil {
-			return nil
-		}
-		for _, e := range s.entries {
-			if e.ID.Compare(r.last) <= 0 {
-				continue
-			}
-			if into.Len() == r.w.pageLen {
-				break
-			}
-			into.Entry(e.ID)
-			for _, f := range e.Fields {
-				if err := into.Field([]byte(f[0]), []byte(f[1])); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if into.Len() == 0 {
-		return io.EOF
-	}
-	r.last = into.ID(into.Len() - 1)
-	return nil
-}
-
-func (r *fakePages) Close() error {
-	if r.closed {
-		r.w.t.Errorf("the reader of %s was closed twice", r.key)
-	}
-	r.closed = true
-	return nil
-}
-
-// The store.
-
-func (w *world) CreateOnly(ctx context.Context) (ok bool, err error) {
-	err = w.call(ctx, "createonly", func() error { ok = w.createOnly; return nil })
-	return ok, err
-}
-
-func (w *world) Put(ctx context.Context, u Upload) (info ObjectInfo, err error) {
-	body, err := io.ReadAll(io.NewSectionReader(u.Body, 0, u.Size))
-	if err != nil {
-		return info, err
-	}
-	err = w.call(ctx, "put "+u.Path, func() error {
-		if _, taken := w.objects[u.Path]; taken && w.createOnly {
-			return fmt.Errorf("put %s: %w", u.Path, ErrObjectExists)
-		}
-		sum := sha256.Sum256(body)
-		if hex.EncodeToString(sum[:]) != u.SHA256 {
-			return errors.New("checksum does not match the body")
-		}
-		o := fakeObject{body: body, meta: u.Meta, sha: u.SHA256}
-		w.objects[u.Path] = o
-		info = o.info()
-		return nil
-	})
-	return info, err
-}
-
-func (o fakeObject) info() ObjectInfo {
-	return ObjectInfo{Size: int64(len(o.body)), ETag: "etag", SHA256: o.sha, Meta: o.meta}
-}
-
-func (w *world) Stat(ctx context.Context, path string) (info ObjectInfo, err error) {
-	err = w.call(ctx, "stat "+path, func() error {
-		o, ok := w.objects[path]
-		if !ok {
-			return fmt.Errorf("stat %s: %w", path, ErrObjectMissing)
-		}
-		info = o.info()
-		return nil
-	})
-	return info, err
-}
-
-func (w *world) Open(ctx context.Context, path string) (body io.ReadCloser, err error) {
-	err = w.call(ctx, "open "+path, func() error {
-		o, ok := w.objects[path]
-		if !ok {
-			return fmt.Errorf("open %s: %w", path, ErrObjectMissing)
-		}
-		body = io.NopCloser(bytes.NewReader(o.body))
-		return nil
-	})
-	return body, err
-}
-
-// fakeEncoding writes JSON: what is under test is the order of steps, not the
-// file format.
-type fakeEncoding struct{ w *world }
-
-type fakeFile struct {
-	Of      FileOf
-	Entries []fakeEntry
-}
-
-func (f fakeFile) contents() segment.Contents {
-	c := segment.Contents{Count: int64(len(f.Entries))}
-	if c.Count > 0 {
-		c.FirstID, c.LastID = f.Entries[0].ID, f.Entries[c.Count-1].ID
-	}
-	return c
-}
-
-type fakeEncoder struct {
-	world *world
-	to    io.Writer
-	file  fakeFile
-}
-
-func (f fakeEncoding) NewEncoder(w io.Writer, of FileOf) Encoder {
-	return &fakeEncoder{world: f.w, to: w, file: fakeFile{Of: of}}
-}
-
-func (e *fakeEncoder) Write(p *segment.Page) error {
-	e.world.mu.Lock()
-	defer e.world.mu.Unlock()
-	if err := e.world.hook("encode " + e.file.Of.StreamKey + "/" + e.file.Of.Segment.String()); err != nil {
-		return err
-	}
-	for i := range p.Len() {
-		entry := fakeEntry{ID: p.ID(i)}
-		for lo, hi := p.Fields(i); lo < hi; lo++ {
-			entry.Fields = append(entry.Fields, [2]string{string(p.Name(lo)), string(p.Value(lo))})
-		}
-		e.file.Entries = append(e.file.Entries, entry)
-	}
-	return nil
-}
-
-func (e *fakeEncoder) Close() (segment.Contents, error) {
-	return e.file.contents(), json.NewEncoder(e.to).Encode(e.file)
-}
-
-func (f fakeEncoding) Check(r io.ReaderAt, size int64, of FileOf) (segment.Contents, error) {
-	file, err := readFake(io.NewSectionReader(r, 0, size))
-	if err != nil {
-		return segment.Contents{}, err
-	}
-	if file.Of != of {
-		return segment.Contents{}, fmt.Errorf("a file of %v", file.Of)
-	}
-	return file.contents(), nil
-}
-
-func readFake(r io.Reader) (f fakeFile, err error) {
-	return f, json.NewDecoder(r).Decode(&f)
-}
-
-// mustHold checks what must hold after any schedule: every acknowledged entry
-// is where a reader would look, exactly once.
-func (w *world) mustHold(acked map[string][]segment.ID) {
-	w.t.Helper()
-	named := map[string]bool{}
-	for p, manifest := range w.manifests {
-		for field, raw := range manifest {
-			e, err := segment.ParseEntry([]byte(raw))
-			if err != nil {
-				continue
-			}
-			n, err := segment.ParseNumber(field)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			key := segment.DefaultLayout().SegmentKey(p, n)
-			if got := w.visible(e, key, named); !slices.Equal(got, acked[key]) {
-				w.t.Errorf("%s %s: a reader finds %v, and %v were acknowledged", key, e.Tier, got, acked[key])
-			}
-		}
-	}
-	for path := range w.objects {
-		if !named[path] {
-			w.calls = append(w.calls, "unnamed "+path)
-		}
-	}
-}
-
-func (w *world) visible(e segment.Entry, key string, named map[string]bool) []segment.ID {
-	var ids []segment.ID
-	if e.Tier == segment.Local {
-		if s := w.streams[key]; s != nil {
-			for _, entry := range s.entries {
-				ids = append(ids, entry.ID)
-			}
-		}
-		return ids
-	}
-	named[e.Object.Path] = true
-	file, err := readFake(bytes.NewReader(w.objects[e.Object.Path].body))
-	if err != nil {
-		w.t.Errorf("object %s of a REMOTE entry: %v", e.Object.Path, err)
-	}
-	for _, entry := range file.Entries {
-		ids = append(ids, entry.ID)
-	}
-	return ids
-}
-
-// acked is the ledger of what the streams hold now.
-func (w *world) acked() map[string][]segment.ID {
-	ledger := map[string][]segment.ID{}
-	for key, s := range w.streams {
-		for _, e := range s.entries {
-			ledger[key] = append(ledger[key], e.ID)
-		}
-	}
-	return ledger
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}

@@ -36,7 +36,7 @@ func benchmarkPut(b *testing.B, name string, store s3sink.Store, size int) {
 				b.Fatal(err)
 			}
 			b.StopTimer()
-			if err := store.Delete(b.Context(), u.Key); err != nil {
+			if err := store.Delete(b.Context(), []string{u.Key})[0]; err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()

@@ -11,6 +11,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/encrypt"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
 // defaultRegion is assumed where neither the settings nor the bucket tell.
@@ -28,9 +29,10 @@ type bucket struct {
 	http   http.RoundTripper
 	idle   []interface{ CloseIdleConnections() }
 
-	asking turn // held while the region is asked for
-	conn   atomic.Pointer[connection]
-	claim  claim
+	asking  turn // held while the region is asked for
+	conn    atomic.Pointer[connection]
+	claim   claim
+	noBatch atomic.Bool // the store takes one key per delete request
 }
 
 // connection is a client for the bucket's region.
@@ -54,6 +56,7 @@ func newBucket(cfg Config, t target, opt Options) (*bucket, error) {
 		idle:   []interface{ CloseIdleConnections() }{transport, asker},
 		asking: newTurn(), claim: newClaim(),
 	}
+	b.noBatch.Store(isGoogle(cfg.Endpoint))
 	if cfg.SSE != "" {
 		if b.sse, err = encryption(cfg); err != nil {
 			return nil, err
@@ -64,6 +67,12 @@ func newBucket(cfg Config, t target, opt Options) (*bucket, error) {
 	}
 	_, err = b.use(region)
 	return b, err
+}
+
+// isGoogle recognizes the store that the library sends no batches to.
+func isGoogle(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && s3utils.IsGoogleEndpoint(*u)
 }
 
 func encryption(cfg Config) (encrypt.ServerSide, error) {

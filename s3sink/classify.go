@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ var codeClasses = map[string]Class{
 	"AccessDenied":                       ClassDenied,
 	"AllAccessDisabled":                  ClassDenied,
 	"AccountProblem":                     ClassDenied,
+	"ObjectLocked":                       ClassLocked,
+	"FileImmutable":                      ClassLocked,
+	"ObjectUnderActiveHold":              ClassLocked,
+	"RetentionPolicyNotMet":              ClassLocked,
 	"SlowDown":                           ClassThrottled,
 	"SlowDownRead":                       ClassThrottled,
 	"SlowDownWrite":                      ClassThrottled,
@@ -136,6 +141,8 @@ func (b *bucket) classifyAnswer(r request, res minio.ErrorResponse, x *exchange)
 	}
 	class := classOfAnswer(r, a)
 	switch {
+	case r.op == "delete" && b.saysLocked(r, class, res.Message):
+		class = ClassLocked
 	case class == ClassWrongRegion && a.code == "AuthorizationHeaderMalformed" && res.Region == "":
 		class = ClassCredentials
 	case class == ClassDenied && x.skew.Abs() > maxSkew:
@@ -164,6 +171,25 @@ func classOfAnswer(r request, a *answer) Class {
 	return class
 }
 
+// lockPattern is in the messages of stores that refuse to delete what is
+// locked; their codes are AccessDenied or InvalidRequest.
+var lockPattern = regexp.MustCompile(`(?i)object.?lock|\bworm\b|retention|legal.?hold|immutab`)
+
+// saysLocked tells a lock from a missing permission. Names that happen to hold
+// such a word don't count.
+func (b *bucket) saysLocked(r request, class Class, message string) bool {
+	switch class {
+	case ClassDenied, ClassInvalid, ClassConflict:
+		for _, name := range []string{b.path(r.key), b.name} {
+			if name != "" {
+				message = strings.ReplaceAll(message, name, "")
+			}
+		}
+		return lockPattern.MatchString(message) && !strings.Contains(message, "not authorized to perform")
+	}
+	return false
+}
+
 // hint says what to do about an answer.
 func (b *bucket) hint(r request, class Class, a *answer, region string, x *exchange) string {
 	switch class {
@@ -179,8 +205,12 @@ func (b *bucket) hint(r request, class Class, a *answer, region string, x *excha
 		return deniedHint(r.op, a, b.cfg.SSE == SSEKMS)
 	case ClassFull:
 		return "make room, or raise the quota"
+	case ClassLocked:
+		return "its retention period, or its legal hold, has to end first"
 	case ClassUnsupported:
-		return "the store has no conditional puts"
+		if r.op != "delete" {
+			return "the store has no conditional puts"
+		}
 	}
 	if strings.Contains(a.code, "Digest") || strings.Contains(a.code, "Mismatch") {
 		return "the body changed after it was hashed; look for a bad disk or bad memory"

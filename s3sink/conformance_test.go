@@ -20,7 +20,7 @@ func TestS3(t *testing.T) {
 			server := s3server.Start(t, opt)
 			storetest.Run(t, storetest.Suite{Large: 11 << 20, Open: func(t testing.TB, root, namespace string) s3sink.Store {
 				return openS3(t, server, root, namespace)
-			}})
+			}, Lose: func(t testing.TB, root, key string) { removeFile(t, server.Dir, root, key) }})
 			if left := unfinished(t, server); len(left) > 0 {
 				t.Errorf("multipart uploads are left: %q", left)
 			}
@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	storetest.Run(t, storetest.Suite{Large: 11 << 20, NoMeta: true, LateHash: true, Open: func(t testing.TB, root, namespace string) s3sink.Store {
 		return openFiles(t, filepath.Join(dir, root), namespace)
-	}})
+	}, Lose: func(t testing.TB, root, key string) { removeFile(t, dir, root, key) }})
 }
 
 func TestMemory(t *testing.T) {
@@ -43,7 +43,14 @@ func TestMemory(t *testing.T) {
 			return roots[root]
 		}
 		return roots[root].As(s3sink.Owner{Namespace: namespace})
-	}})
+	}, Lose: func(_ testing.TB, root, key string) { roots[root].Lose(key) }})
+}
+
+func removeFile(t testing.TB, path ...string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(path...)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func s3Config(server *s3server.Server, root string) s3sink.Config {

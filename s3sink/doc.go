@@ -13,6 +13,8 @@
 //     the CRC32C of every part, and a multipart upload is completed only if the
 //     parts together have the SHA-256 that the caller named. Stat of a file reads
 //     the file and hashes it.
+//   - Delete calls an object gone only if the store has named it as deleted, or
+//     as not there in a bucket or folder that is.
 //   - A killed process leaves no part of a file behind, except on file systems
 //     without unnamed files, where the next put into the same folder clears away
 //     what is older than a day.

@@ -16,6 +16,7 @@ const (
 	ClassMissing     Class = "missing"      // no such object
 	ClassNoBucket    Class = "no-bucket"    // no such bucket or folder
 	ClassDenied      Class = "denied"       // a permission is missing
+	ClassLocked      Class = "locked"       // it must be kept for some time yet
 	ClassCredentials Class = "credentials"  // there are none, or they are not accepted
 	ClassThrottled   Class = "throttled"    // the store asks for fewer requests
 	ClassUnavailable Class = "unavailable"  // the store or the network does not work
@@ -35,6 +36,7 @@ var (
 	ErrMissing     = errors.New("object does not exist")
 	ErrUnknown     = errors.New("not allowed to see whether the object exists")
 	ErrUnsupported = errors.New("store has no conditional puts")
+	ErrLocked      = errors.New("object is locked")
 )
 
 // Error is what went wrong with one object, or with the bucket if Key is "".
@@ -76,7 +78,9 @@ func (e *Error) Is(target error) bool {
 	case ErrUnknown:
 		return e.Class == ClassDenied && e.Op == "stat"
 	case ErrUnsupported:
-		return e.Class == ClassUnsupported
+		return e.Class == ClassUnsupported && e.Op != "delete"
+	case ErrLocked:
+		return e.Class == ClassLocked
 	}
 	return false
 }

@@ -145,14 +145,14 @@ func (f *files) CreateOnly(ctx context.Context) (bool, error) {
 // errMarkerGone says that the root is not the one that was claimed.
 var errMarkerGone = errors.New("the owner marker " + MarkerKey + " is gone: the folder was removed, or its disk is not mounted")
 
-// checkClaim refuses a root whose marker has vanished. The next thing put
-// there would lie on the wrong disk.
-func (f *files) checkClaim(key string) error {
+// checkClaim refuses a root whose marker has vanished. What is put there would
+// lie on the wrong disk, and what is to be deleted would seem to be gone.
+func (f *files) checkClaim(op, key string) error {
 	if !f.claimed.Load() || key == MarkerKey {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(f.dir, MarkerKey)); errors.Is(err, fs.ErrNotExist) {
-		return f.fault("put", key, ClassNoBucket, errMarkerGone)
+		return f.fault(op, key, ClassNoBucket, errMarkerGone)
 	}
 	return nil
 }

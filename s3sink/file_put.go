@@ -37,7 +37,7 @@ func (f *files) Put(ctx context.Context, u Upload) (Info, error) {
 	if err := u.check(); err != nil {
 		return Info{}, f.fault("put", "", ClassInvalid, err)
 	}
-	if err := f.checkClaim(u.Key); err != nil {
+	if err := f.checkClaim("put", u.Key); err != nil {
 		return Info{}, err
 	}
 	if err := f.makeRoot(); err != nil {

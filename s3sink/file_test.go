@@ -119,7 +119,7 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 			t.Errorf("stat %s: %v", key, err)
 		}
 	}
-	_ = f.Delete(t.Context(), "abs/file")
+	_ = f.Delete(t.Context(), []string{"abs/file"})
 	if got := everything(t, outside); len(got) != 1 || got[0] != "file" {
 		t.Errorf("outside: %q", got)
 	}
@@ -136,6 +136,60 @@ func TestFolderThatIsNotThere(t *testing.T) {
 	}
 	if p := f.Check(t.Context()); len(p) != 1 || ClassOf(p[0].Err) != ClassNoBucket {
 		t.Errorf("check: %+v", p)
+	}
+}
+
+// TestDeleteWithoutPermission: not even root may remove a file of /proc.
+func TestDeleteWithoutPermission(t *testing.T) {
+	f := newFiles("/proc/self", Options{}.withDefaults())
+	errs := f.Delete(t.Context(), []string{"status", "no-such-file", "no/such/file"})
+	if ClassOf(errs[0]) != ClassDenied || !strings.Contains(errs[0].Error(), "status: ") || errs[1] != nil || errs[2] != nil {
+		t.Errorf("got %v", errs)
+	}
+	if e := f.classify("delete", "k", &os.PathError{Op: "unlinkat", Path: "k", Err: syscall.EROFS}); e.Class != ClassDenied {
+		t.Errorf("read-only: %v", e)
+	}
+}
+
+// TestDeleteOnAnotherDisk: on a disk that is not mounted everything seems to
+// be deleted.
+func TestDeleteOnAnotherDisk(t *testing.T) {
+	f := newFolder(t)
+	keys := []string{"a", "b/c", MarkerKey}
+	if got := classes(keys, f.Delete(t.Context(), keys)); got != "a:no-bucket b/c:no-bucket "+MarkerKey+":invalid" {
+		t.Errorf("before the root is made: %s", got)
+	}
+	if _, err := f.CreateOnly(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := classes(keys, f.Delete(t.Context(), keys)); got != MarkerKey+":invalid" {
+		t.Errorf("in its root: %s", got)
+	}
+	if err := os.Remove(filepath.Join(f.dir, MarkerKey)); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(f.dir, "a"), "not ours")
+	if got := classes(keys, f.Delete(t.Context(), keys)); got != "a:no-bucket b/c:no-bucket "+MarkerKey+":invalid" {
+		t.Errorf("in a root without the marker: %s", got)
+	}
+	if got := everything(t, f.dir); len(got) != 1 {
+		t.Errorf("left: %q", got)
+	}
+}
+
+func TestDeleteKeepsFolders(t *testing.T) {
+	f := newFolder(t)
+	for _, key := range []string{"a/b/c", "a/d"} {
+		if _, err := f.Put(t.Context(), upload(key, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := []string{"a/b/c", "a/d", "a/b", "a"}
+	if got := classes(keys, f.Delete(t.Context(), keys)); got != "" {
+		t.Error(got)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "a", "b")); err != nil || len(everything(t, f.dir)) > 0 {
+		t.Errorf("left: %q, %v", everything(t, f.dir), err)
 	}
 }
 

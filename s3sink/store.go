@@ -39,8 +39,16 @@ type Store interface {
 	// in the order of the keys' bytes, with Size, ETag and ModTime. The owner
 	// marker is not among them. It ends at the first error.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
-	// Delete removes an object; one that is not there is no error.
-	Delete(ctx context.Context, key string) error
+	// Delete removes objects, and returns one answer per key in the same order:
+	// nil means that there is no such object any more, or never was. One key's
+	// error says nothing of the others, and the object may be gone all the same.
+	// ErrLocked means that the store keeps it for a lock, a retention period or a
+	// legal hold. When the context ends, the keys that are not known to be gone
+	// have its error; when the store fails as such, those that it was not asked
+	// for have that error.
+	//
+	// Owner markers are refused with ClassInvalid.
+	Delete(ctx context.Context, keys []string) []error
 	// Check tries, without writing, what a worker will need, and says what is
 	// wrong and what to do about it; nil if nothing is.
 	Check(ctx context.Context) []Problem

@@ -175,7 +175,7 @@ func TestIdleRunWritesNothing(t *testing.T) {
 }
 
 // forward puts a proxy before a server and returns the settings to use it.
-func forward(t *testing.T, server *s3server.Server, request func(*httputil.ProxyRequest), response func(*http.Response) error) s3sink.Config {
+func forward(t testing.TB, server *s3server.Server, request func(*httputil.ProxyRequest), response func(*http.Response) error) s3sink.Config {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
 	if err != nil {

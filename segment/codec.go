@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"unicode/utf8"
+	"strconv"
 )
 
 // EntryVersion is the version of the entries that this program reads and
@@ -56,41 +55,6 @@ func checkVersion(fields []field) error {
 	return nil
 }
 
-// parseObject splits a JSON object into its fields. encoding/json alone would
-// take the last of two fields of one name, take names in any case, and lose
-// the fields that are not in the struct.
-func parseObject(raw []byte) ([]field, error) {
-	if !utf8.Valid(raw) {
-		return nil, errors.New("not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
-	}
-	var fields []field
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return nil, errors.New("not a JSON object")
-		}
-		f := field{name: tok.(string)} // within an object the decoder gives a name here
-		if err := dec.Decode(&f.raw); err != nil {
-			return nil, errors.New("not a JSON object")
-		}
-		if slices.ContainsFunc(fields, func(o field) bool { return o.name == f.name }) {
-			return nil, fmt.Errorf("field %q stands twice", f.name)
-		}
-		fields = append(fields, f)
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errors.New("not a JSON object")
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("something follows the JSON object")
-	}
-	return fields, nil
-}
-
 func (e *Entry) read(f field) error {
 	if string(f.raw) == "null" {
 		return nil // as if it were not there
@@ -114,8 +78,16 @@ func (e *Entry) read(f field) error {
 		return readNumber(f.raw, &e.SealedAt)
 	case "remoteAt":
 		return readNumber(f.raw, &e.RemoteAt)
+	case "deletingAt":
+		return readNumber(f.raw, &e.DeletingAt)
+	case "source":
+		e.Source = new(Source)
+		if err := e.Source.read(f.raw); err != nil {
+			return errors.New("want an object with lastId, added and maxDeletedId")
+		}
 	case "key":
-		if err := json.Unmarshal(f.raw, &e.Key); err != nil || e.Key == "" {
+		var err error
+		if e.Key, err = unquote(f.raw); err != nil || e.Key == "" {
 			return errors.New("want a text that is not empty")
 		}
 	case "from":
@@ -128,32 +100,62 @@ func (e *Entry) read(f field) error {
 		return readID(f.raw, &e.LastID)
 	case "object":
 		e.Object = new(Object)
-		if err := json.Unmarshal(f.raw, e.Object); err != nil {
+		if err := e.Object.read(f.raw); err != nil {
 			return errors.New("want an object with path, bytes, etag and sha256")
 		}
 	}
 	return nil
 }
 
+// read takes an entry's field object.
+func (o *Object) read(raw []byte) error {
+	fields, err := parseObject(raw)
+	if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if string(f.raw) == "null" {
+			continue
+		}
+		switch f.name {
+		case "path":
+			o.Path, err = unquote(f.raw)
+		case "bytes":
+			err = readNumber(f.raw, &o.Bytes)
+		case "etag":
+			o.ETag, err = unquote(f.raw)
+		case "sha256":
+			o.SHA256, err = unquote(f.raw)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func readWord[W ~string](raw []byte, to *W, words ...W) error {
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil || !slices.Contains(words, W(s)) {
+	s, err := unquote(raw)
+	i := slices.Index(words, W(s))
+	if err != nil || i < 0 {
 		return fmt.Errorf("%s is none of %q", shorten(raw), words)
 	}
-	*to = W(s)
+	*to = words[i]
 	return nil
 }
 
 func readNumber(raw []byte, to *int64) error {
-	if err := json.Unmarshal(raw, to); err != nil || *to < 0 {
+	n, err := strconv.ParseUint(string(raw), 10, 63)
+	if err != nil {
 		return fmt.Errorf("%s is not a whole number from 0 upwards", shorten(raw))
 	}
+	*to = int64(n) //nolint:gosec // 63 bits
 	return nil
 }
 
 func readID(raw []byte, to *ID) error {
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
+	s, err := unquote(raw)
+	if err != nil {
 		return fmt.Errorf("%s is not a stream id", shorten(raw))
 	}
 	id, err := ParseID(s)
@@ -246,6 +248,8 @@ func (e Entry) known() []field {
 		{"remoteAt", number(e.RemoteAt, e.RemoteAt != 0)},
 		{"local", text(string(e.Local))},
 		{"object", e.object()},
+		{"source", e.source()},
+		{"deletingAt", number(e.DeletingAt, e.DeletingAt != 0)},
 	}
 }
 
@@ -258,7 +262,7 @@ func (e Entry) object() json.RawMessage {
 	var before []field
 	if i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == "object" }); i >= 0 {
 		var was Object
-		if json.Unmarshal(e.fields[i].raw, &was) == nil && was == *e.Object {
+		if was.read(e.fields[i].raw) == nil && was == *e.Object {
 			return e.fields[i].raw
 		}
 		before, _ = parseObject(e.fields[i].raw) // not an object: nothing to keep
@@ -272,6 +276,20 @@ func (e Entry) object() json.RawMessage {
 		}
 	}
 	return out
+}
+
+// source keeps what was read unless this program has put another in its place.
+func (e Entry) source() json.RawMessage {
+	if e.Source == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == "source" }); i >= 0 {
+		var was Source
+		if was.read(e.fields[i].raw) == nil && was == *e.Source {
+			return e.fields[i].raw
+		}
+	}
+	return e.Source.encode()
 }
 
 func appendField(out []byte, name string, raw json.RawMessage) []byte {

@@ -11,7 +11,7 @@ import (
 
 const remoteEntry = `{"v":1,"rev":4,"state":"SEALED","tier":"REMOTE","firstId":"1708956789000-0","lastId":"1708956799000-41",` +
 	`"count":1000,"openedAt":1708956789000,"sealedAt":1708956799500,"remoteAt":1708956860123,"local":"PRESENT",` +
-	`"object":{"path":"korvet:storage:local:orders:0/7.parquet","bytes":48213,"etag":"e","sha256":"s"}}`
+	`"object":{"path":"korvet:storage:local:orders:0/7.parquet","bytes":48213,"etag":"e","sha256":"s"},"source":{"lastId":"1-6","added":7},"deletingAt":1708956870000}`
 
 func TestParseEntryReadsEveryField(t *testing.T) {
 	e, err := ParseEntry([]byte(remoteEntry))
@@ -21,7 +21,8 @@ func TestParseEntryReadsEveryField(t *testing.T) {
 	e.fields = nil
 	want := Entry{State: Sealed, Tier: Remote, Rev: 4, FirstID: ID{1708956789000, 0}, LastID: ID{1708956799000, 41},
 		Count: 1000, OpenedAt: 1708956789000, SealedAt: 1708956799500, RemoteAt: 1708956860123, Local: Present,
-		Object: &Object{Path: "korvet:storage:local:orders:0/7.parquet", Bytes: 48213, ETag: "e", SHA256: "s"}}
+		Object: &Object{Path: "korvet:storage:local:orders:0/7.parquet", Bytes: 48213, ETag: "e", SHA256: "s"},
+		Source: &Source{LastID: ID{1, 6}, Added: 7}, DeletingAt: 1708956870000}
 	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got  %+v\nwant %+v", e, want)
 	}
@@ -56,7 +57,7 @@ func TestParseEntryRefuses(t *testing.T) {
 		{`[]`, ErrIllegalEntry, "not a JSON object"},
 		{`null`, ErrIllegalEntry, "not a JSON object"},
 		{`{"state":"OPEN","tier":"LOCAL"`, ErrIllegalEntry, "not a JSON object"},
-		{`{"state":"OPEN","tier":"LOCAL"} {}`, ErrIllegalEntry, "follows"},
+		{`{"state":"OPEN","tier":"LOCAL"} {}`, ErrIllegalEntry, "not a JSON object"},
 		{`{"state":"OPEN","tier":"LOCAL","state":"SEALED"}`, ErrIllegalEntry, `"state" stands twice`},
 		{"{\"state\":\"OPEN\",\"tier\":\"LOCAL\",\"x\":\"\xff\"}", ErrIllegalEntry, "not UTF-8"},
 		{`{"v":2,"whatever":true}`, ErrEntryVersion, "2"},
@@ -95,12 +96,12 @@ func TestFlip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flipped, err := e.Flip(Contents{ID{1, 0}, ID{1, 6}, 7}, Object{Path: "k/0.parquet", Bytes: 9, ETag: "e", SHA256: "s"}, 99)
+	flipped, err := e.Flip(Contents{ID{1, 0}, ID{1, 6}, 7}, StreamInfo{LastID: ID{1, 6}, EntriesAdded: 7}, Object{Path: "k/0.parquet", Bytes: 9, ETag: "e", SHA256: "s"}, 99)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{"v":1,"rev":3,"broker":{"epoch":9},"state":"SEALED","tier":"REMOTE","firstId":"1-0","lastId":"1-6","count":7,"sealedAt":10,` +
-		`"remoteAt":99,"local":"PRESENT","object":{"path":"k/0.parquet","bytes":9,"etag":"e","sha256":"s"}}`
+		`"remoteAt":99,"local":"PRESENT","object":{"path":"k/0.parquet","bytes":9,"etag":"e","sha256":"s"},"source":{"lastId":"1-6","added":7}}`
 	if got := string(flipped.Encode()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -120,7 +121,7 @@ func TestTransitionsThatAreNotLegal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Flip(Contents{}, Object{}, 1); err == nil {
+		if _, err := e.Flip(Contents{}, StreamInfo{}, Object{}, 1); err == nil {
 			t.Errorf("%s was flipped", raw)
 		}
 		if _, err := e.NextCopy(); err == nil {
@@ -169,7 +170,7 @@ func TestDue(t *testing.T) {
 }
 
 func TestParseManifest(t *testing.T) {
-	m := ParseManifest(Partition{"t", 1}, []string{
+	m := ParseManifest(Partition{Topic: "t", Number: 1}, []string{
 		"10", `{"state":"OPEN","tier":"LOCAL"}`, "9", "broken", "07", "{}", "meta", "{}", "2", `{"state":"SEALED","tier":"LOCAL"}`,
 	})
 	var got []string
@@ -206,7 +207,7 @@ func FuzzEntry(f *testing.F) {
 		if !sameFields(e, again) {
 			t.Fatalf("%s is rewritten as %s", raw, e.Encode())
 		}
-		flipped, err := e.Flip(Contents{ID{1, 1}, ID{2, 2}, 2}, Object{Path: "p"}, 5)
+		flipped, err := e.Flip(Contents{ID{1, 1}, ID{2, 2}, 2}, StreamInfo{EntriesAdded: -1}, Object{Path: "p"}, 5)
 		if err != nil {
 			return
 		}

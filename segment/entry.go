@@ -53,6 +53,9 @@ type Entry struct {
 	RemoteAt int64
 	Local    LocalCopy
 	Object   *Object
+	Source   *Source // of a REMOTE entry: the stream when it was copied
+
+	DeletingAt int64 // when it became DELETING
 
 	fields []field // as they were read, in their order
 }
@@ -86,15 +89,15 @@ type Contents struct {
 func (e Entry) Shared() bool { return !e.From.IsZero() || !e.To.IsZero() }
 
 // Flip is the entry after the commit point: SEALED LOCAL becomes SEALED
-// REMOTE with what was copied and where it lies. at is the Redis server's
-// time in epoch ms.
-func (e Entry) Flip(c Contents, o Object, at int64) (Entry, error) {
+// REMOTE with what was copied, what the stream was then, and where it lies.
+// at is the Redis server's time in epoch ms.
+func (e Entry) Flip(c Contents, s StreamInfo, o Object, at int64) (Entry, error) {
 	if e.State != Sealed || e.Tier != Local {
 		return Entry{}, fmt.Errorf("flip a segment that is %s %s: only SEALED LOCAL may become REMOTE", e.State, e.Tier)
 	}
 	e.Tier, e.Local = Remote, Present
 	e.FirstID, e.LastID, e.Count = c.FirstID, c.LastID, c.Count
-	e.Object, e.RemoteAt = &o, at
+	e.Object, e.Source, e.RemoteAt = &o, s.source(), at
 	e.Rev++
 	return e, nil
 }

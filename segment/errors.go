@@ -23,6 +23,8 @@ var (
 	ErrEntryVersion = errors.New("unknown manifest entry version")
 	// ErrTopicName: a topic name outside Kafka's rule.
 	ErrTopicName = errors.New("illegal topic name")
+	// ErrStreamKey: a key that can't be that of a plain stream.
+	ErrStreamKey = errors.New("illegal stream key")
 	// ErrTopicSetting: a topic setting whose value makes no sense.
 	ErrTopicSetting = errors.New("illegal topic setting")
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // Layout says which Redis key holds what, as patterns with {ns}, {topic},
-// {partition} and {segment}. The defaults are manifest contract v1
+// {partition}, {segment} and {key}. The defaults are manifest contract v1
 // (docs/manifest.md).
 type Layout struct {
 	Namespace     string // {ns}
@@ -17,6 +17,10 @@ type Layout struct {
 	SegmentStream string // stream of a segment
 	Manifest      string // manifest of a partition
 	Lease         string // leader lease
+
+	Streams        string // Set of the keys of plain streams
+	StreamManifest string // manifest of a plain stream
+	Known          string // Hash of the topics that were ever offloaded
 }
 
 // DefaultLayout is the layout of manifest contract v1.
@@ -29,6 +33,10 @@ func DefaultLayout() Layout {
 		SegmentStream: "{ns}:storage:local:{topic}:{partition}:{segment}",
 		Manifest:      "{ns}:storage:manifest:{topic}:{partition}",
 		Lease:         "{ns}:storage:offload:lease",
+
+		Streams:        "{ns}:streams",
+		StreamManifest: "{ns}:storage:stream-manifest:{key}",
+		Known:          "{ns}:storage:offload:topics",
 	}
 }
 
@@ -46,6 +54,9 @@ func (l Layout) Validate() []error {
 		{"segment-stream", l.SegmentStream, "{topic} {partition} {segment}"},
 		{"manifest", l.Manifest, "{topic} {partition}"},
 		{"lease", l.Lease, ""},
+		{"streams", l.Streams, ""},
+		{"stream-manifest", l.StreamManifest, "{key}"},
+		{"known", l.Known, ""},
 	} {
 		if p.pattern == "" {
 			errs = append(errs, fmt.Errorf("layout.%s: it is empty", p.name))
@@ -59,7 +70,7 @@ func (l Layout) Validate() []error {
 		}
 		// What is left may hold a Redis Cluster hash tag such as {tag}, but
 		// not one of the words above where it has no meaning.
-		for _, word := range []string{"{topic}", "{partition}", "{segment}"} {
+		for _, word := range []string{"{topic}", "{partition}", "{segment}", "{key}"} {
 			if strings.Contains(rest, word) {
 				errs = append(errs, fmt.Errorf("layout.%s = %q: %s has no meaning here", p.name, p.pattern, word))
 			}
@@ -84,8 +95,11 @@ func (l Layout) collisions() []error {
 	}
 	add(l.TopicsKey(), "layout.topics")
 	add(l.LeaseKey(), "layout.lease")
+	add(l.StreamsKey(), "layout.streams")
+	add(l.KnownKey(), "layout.known")
 	for _, topic := range []string{"t", "t1", "t11"} {
 		add(l.TopicKey(topic), "layout.topic of "+topic)
+		add(l.ManifestKey(Partition{Topic: topic, Plain: true}), "layout.stream-manifest of "+topic)
 		for _, n := range []int{1, 11} {
 			p := Partition{Topic: topic, Number: n}
 			add(l.StreamKey(p), "layout.stream of "+p.String())
@@ -104,21 +118,51 @@ func (l Layout) TopicsKey() string { return l.expand(l.Topics, Partition{}, 0) }
 // TopicKey is the key of one topic's Hash.
 func (l Layout) TopicKey(topic string) string { return l.expand(l.Topic, Partition{Topic: topic}, 0) }
 
-// StreamKey is the stream key of a partition: the name that object paths
-// begin with.
-func (l Layout) StreamKey(p Partition) string { return l.expand(l.Stream, p, 0) }
+// StreamKey is the stream key of a partition: of a topic's the name from
+// which the segments' keys are made, of a plain stream its key.
+func (l Layout) StreamKey(p Partition) string {
+	if p.Plain {
+		return p.Topic
+	}
+	return l.expand(l.Stream, p, 0)
+}
+
+// Folder is what the object paths of a partition begin with: its stream key,
+// of a plain stream written so that any key is a legal path (SafeKey).
+func (l Layout) Folder(p Partition) string {
+	if p.Plain {
+		return SafeKey(p.Topic)
+	}
+	return l.StreamKey(p)
+}
 
 // SegmentKey is the stream of a segment whose entry names no key of its own.
-func (l Layout) SegmentKey(p Partition, n Number) string { return l.expand(l.SegmentStream, p, n) }
+func (l Layout) SegmentKey(p Partition, n Number) string {
+	if p.Plain {
+		return p.Topic
+	}
+	return l.expand(l.SegmentStream, p, n)
+}
 
 // ManifestKey is the key of a partition's manifest.
-func (l Layout) ManifestKey(p Partition) string { return l.expand(l.Manifest, p, 0) }
+func (l Layout) ManifestKey(p Partition) string {
+	if p.Plain {
+		return l.expand(l.StreamManifest, p, 0)
+	}
+	return l.expand(l.Manifest, p, 0)
+}
 
 // LeaseKey is the key of the leader lease.
 func (l Layout) LeaseKey() string { return l.expand(l.Lease, Partition{}, 0) }
 
+// StreamsKey is the key of the Set of plain streams.
+func (l Layout) StreamsKey() string { return l.expand(l.Streams, Partition{}, 0) }
+
+// KnownKey is the key of the Hash of the topics that were ever offloaded.
+func (l Layout) KnownKey() string { return l.expand(l.Known, Partition{}, 0) }
+
 func (l Layout) expand(pattern string, p Partition, n Number) string {
-	return strings.NewReplacer("{ns}", l.Namespace, "{topic}", p.Topic,
+	return strings.NewReplacer("{ns}", l.Namespace, "{topic}", p.Topic, "{key}", p.Topic,
 		"{partition}", strconv.Itoa(p.Number), "{segment}", n.String()).Replace(pattern)
 }
 
@@ -138,11 +182,11 @@ func ParseNumber(s string) (Number, error) {
 func (n Number) String() string { return strconv.FormatUint(uint64(n), 10) }
 
 // ObjectPath is the path, below the root, of copy number copy of a segment:
-// <streamKey>/<segment>.parquet, or <streamKey>/<segment>-<copy>.parquet. A
-// suffix that is not empty makes the path unique to one attempt, for stores
+// <folder>/<segment>.parquet, or <folder>/<segment>-<copy>.parquet, the folder
+// being that of the partition (Layout.Folder). A suffix that is not empty makes the path unique to one attempt, for stores
 // that can't put an object only if it is absent.
-func ObjectPath(streamKey string, n Number, copy int64, suffix string) string {
-	name := streamKey + "/" + n.String()
+func ObjectPath(folder string, n Number, copy int64, suffix string) string {
+	name := folder + "/" + n.String()
 	if copy != 0 {
 		name += "-" + strconv.FormatInt(copy, 10)
 	}
@@ -150,4 +194,20 @@ func ObjectPath(streamKey string, n Number, copy int64, suffix string) string {
 		name += "." + suffix
 	}
 	return name + ".parquet"
+}
+
+// IsObjectOf says whether a path is one that ObjectPath makes for any copy of
+// a segment. Only such an object is ever deleted for it.
+func IsObjectOf(path, folder string, n Number) bool {
+	rest, ok := strings.CutPrefix(path, folder+"/"+n.String())
+	if !ok || strings.Contains(rest, "/") {
+		return false
+	}
+	if rest, ok = strings.CutSuffix(rest, ".parquet"); !ok {
+		return false
+	}
+	name, suffix, unique := strings.Cut(rest, ".")
+	copy, again := strings.CutPrefix(name, "-")
+	number, err := ParseNumber(copy)
+	return (name == "" || again && err == nil && number > 0) && (suffix != "" || !unique)
 }

@@ -1,20 +1,32 @@
 package segment
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 )
 
-// Partition names one partition of a topic.
+// Partition names one partition of a topic, or a plain stream: one that
+// applications write to and that no topic stands behind.
 type Partition struct {
-	Topic  string
-	Number int
+	Topic  string // of a plain stream its key
+	Number int    // of a plain stream 0
+	Plain  bool
 }
 
-// String is topic:number, as the keys have it.
-func (p Partition) String() string { return p.Topic + ":" + strconv.Itoa(p.Number) }
+// String is topic:number, as the keys have it; of a plain stream its key, in
+// quotes where it is not a plain word.
+func (p Partition) String() string {
+	if !p.Plain {
+		return p.Topic + ":" + strconv.Itoa(p.Number)
+	}
+	if SafeKey(p.Topic) != p.Topic {
+		return strconv.Quote(p.Topic)
+	}
+	return p.Topic
+}
 
 // ValidateTopic checks a name against Kafka's rule: 1 to 249 of a-z, A-Z,
 // 0-9, '.', '_', '-', and neither "." nor "..". Keys and object paths are
@@ -43,16 +55,17 @@ func ValidateTopic(name string) error {
 // are milliseconds and sizes bytes, with Kafka's -1 (no limit) and -2 (as the
 // total).
 type TopicSettings struct {
-	RemoteStorage       bool   // remote.storage.enable: only such topics are offloaded
-	RetentionMs         int64  // retention.ms, over both tiers
-	RetentionBytes      int64  // retention.bytes, over both tiers
-	LocalRetentionMs    int64  // local.retention.ms
-	LocalRetentionBytes int64  // local.retention.bytes
-	SegmentMs           int64  // segment.ms
-	SegmentBytes        int64  // segment.bytes
-	AverageMessageBytes int64  // average.message.bytes; 0 = unset
-	Partitions          int    // number of partitions, from 1
-	ID                  string // the topic's UUID; "" when the registry has none
+	RemoteStorage       bool   `json:"remote.storage.enable"`           // only such topics are offloaded
+	RetentionMs         int64  `json:"retention.ms"`                    // over both tiers
+	RetentionBytes      int64  `json:"retention.bytes"`                 // over both tiers
+	LocalRetentionMs    int64  `json:"local.retention.ms"`              // in Redis
+	LocalRetentionBytes int64  `json:"local.retention.bytes"`           // in Redis
+	SegmentMs           int64  `json:"segment.ms"`                      // roll an open segment that is older
+	SegmentBytes        int64  `json:"segment.bytes"`                   // roll an open segment that is larger
+	AverageMessageBytes int64  `json:"average.message.bytes,omitempty"` // 0 = unset
+	SegmentEntries      int64  `json:"segment-entries,omitempty"`       // plain streams only: roll an open segment that has more; 0 = unset
+	Partitions          int    `json:"partitions"`                      // number of partitions, from 1
+	ID                  string `json:"id,omitempty"`                    // the topic's UUID; "" when the registry has none
 }
 
 // DefaultTopicSettings are the settings of a topic that says nothing.
@@ -128,11 +141,7 @@ func limit(least int64, at func(*TopicSettings) *int64) func(*TopicSettings, str
 // wraps ErrTopicSetting.
 func (t TopicSetting) Apply(s *TopicSettings, text string) error {
 	if err := t.set(s, strings.TrimSpace(text)); err != nil {
-		name := t.Kafka
-		if name == "" {
-			name = t.Camel
-		}
-		return fmt.Errorf("%w: %s = %q: %w", ErrTopicSetting, name, text, err)
+		return fmt.Errorf("%w: %s = %q: %w", ErrTopicSetting, cmp.Or(t.Kafka, t.Camel, t.Flat), text, err)
 	}
 	return nil
 }
@@ -154,13 +163,19 @@ func (p TopicPattern) Matches(topic string) bool {
 	return err == nil && ok
 }
 
-// Topic is a topic with its settings; Err is not nil where the topic can't be
-// worked on, and then the settings mean nothing.
+// Topic is a topic, or a plain stream, with its settings; Err is not nil where
+// it can't be worked on, and then the settings mean nothing.
 type Topic struct {
-	Name     string
+	Name     string // of a plain stream its key
+	Plain    bool   // a plain stream
 	Settings TopicSettings
+	Declared bool // known from this program's settings alone, not from the registry
+	Bare     bool // the registry holds no setting of it
 	Err      error
 }
+
+// Partition names one of the topic's partitions.
+func (t Topic) Partition(n int) Partition { return Partition{Topic: t.Name, Number: n, Plain: t.Plain} }
 
 // ResolveTopic makes a topic of its own settings (by Kafka's or Korvet's
 // name, as the registry has them) and the patterns: per setting the topic's
@@ -179,7 +194,14 @@ func ResolveTopic(name string, own map[string]string, patterns []TopicPattern) T
 			break
 		}
 	}
-	for _, s := range TopicSettingTable() {
+	t.Bare = len(own) == 0
+	t.apply(TopicSettingTable(), own, flat)
+	return t
+}
+
+// apply takes each setting from the topic's own texts or the pattern's.
+func (t *Topic) apply(table []TopicSetting, own, flat map[string]string) {
+	for _, s := range table {
 		text, ok := own[s.Kafka]
 		if !ok || s.Kafka == "" {
 			text, ok = own[s.Camel]
@@ -191,9 +213,18 @@ func ResolveTopic(name string, own map[string]string, patterns []TopicPattern) T
 			continue
 		}
 		if err := s.Apply(&t.Settings, text); err != nil {
-			t.Err = fmt.Errorf("topic %s: %w", name, err)
-			return t
+			t.Err = fmt.Errorf("%s: %w", t.what(), err)
+			return
 		}
 	}
-	return t
+	if err := t.Settings.Check(); err != nil {
+		t.Err = fmt.Errorf("%s: %w: %s", t.what(), ErrTopicSetting, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+func (t *Topic) what() string {
+	if t.Plain {
+		return "stream " + t.Partition(0).String()
+	}
+	return "topic " + t.Name
 }

@@ -79,7 +79,7 @@ func TestObjectPath(t *testing.T) {
 func TestLayoutKeys(t *testing.T) {
 	l := DefaultLayout()
 	l.Namespace = "ns"
-	p := Partition{"orders", 3}
+	p := Partition{Topic: "orders", Number: 3}
 	for got, want := range map[string]string{
 		l.TopicsKey():        "ns:topics",
 		l.TopicKey("orders"): "ns:topic:orders",

@@ -41,6 +41,7 @@ func TestBadInput(t *testing.T) {
 		"segment orders:0/10: illegal manifest entry",
 		"segment orders:0/11: unknown manifest entry version 9",
 		"segment orders:0/meta: illegal manifest entry",
+		"segment orders:0/3: segment is OPEN, and is not the last", "segment orders:1/3: segment is OPEN, and is not the last",
 		"segment orders:1/10: ", "segment orders:1/11: source stream too short", "segment orders:1/12: source stream missing",
 		"segment orders:1/13: ", "field name is not UTF-8",
 		`topic "a/b": illegal topic name`, `topic "odd": `, "partition wrong:0: ",
@@ -49,8 +50,8 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("stderr lacks %q", want)
 		}
 	}
-	if lines := strings.Count(stderr, "\n"); lines != 10 {
-		t.Errorf("%d lines on stderr, want 10:\n%s", lines, stderr)
+	if lines := strings.Count(stderr, "\n"); lines != 12 {
+		t.Errorf("%d lines on stderr, want 12:\n%s", lines, stderr)
 	}
 	r.mustBeDone()
 }

@@ -17,6 +17,7 @@ func (r *rig) mustBeRight() (remote int) {
 		case e.Tier == segment.Remote:
 			remote++
 			r.mustHold(r.ledger[key], e)
+			r.mustBeInRedis(r.ledger[key])
 		case e.State != segment.Sealed || e.Object != nil:
 			r.t.Errorf("%s: %+v", key, e)
 		}

@@ -56,6 +56,21 @@ type rig struct {
 	layout segment.Layout
 	env    []string // beside the variables that every program gets
 	ledger map[string]written
+	files  string // the folder that is the object store; "" = the S3 server is
+}
+
+// root is the folder of the objects.
+func (r *rig) root() string {
+	if r.files != "" {
+		return r.files
+	}
+	return filepath.Join(r.s3.Dir, "korvet")
+}
+
+// newFileRig is a rig with a folder for object store.
+func newFileRig(t *testing.T) *rig {
+	t.Helper()
+	return &rig{t: t, redis: redisserver.Start(t, redisserver.Args("--enable-debug-command", "local")), layout: segment.DefaultLayout(), ledger: map[string]written{}, files: t.TempDir()}
 }
 
 // written is one segment that was loaded.
@@ -71,9 +86,12 @@ func newRig(t *testing.T) *rig {
 	return &rig{t: t, redis: redisserver.Start(t, redisserver.Args("--enable-debug-command", "local")), s3: s3server.Start(t, s3server.Options{}), layout: segment.DefaultLayout(), ledger: map[string]written{}}
 }
 
-// topic registers a topic the way the broker's older releases do.
-func (r *rig) topic(name string, partitions int) {
-	r.redis.Exec("HSET", r.layout.TopicKey(name), "remote.storage.enable", "true", "partitions", fmt.Sprint(partitions))
+// topic registers a topic the way the broker's older releases do. The rig's
+// messages have dates of their own, so it keeps them for ever, or as the
+// settings say.
+func (r *rig) topic(name string, partitions int, settings ...string) {
+	r.redis.Exec(append([]string{"HSET", r.layout.TopicKey(name), "remote.storage.enable", "true", "partitions", fmt.Sprint(partitions),
+		"retention.ms", "-1"}, settings...)...)
 	r.redis.Exec("SADD", r.layout.TopicsKey(), name)
 }
 
@@ -123,13 +141,18 @@ func (r *rig) orders(messages int) {
 
 // environ is the settings of every program of the rig.
 func (r *rig) environ() []string {
-	return append(append(os.Environ(),
+	store := []string{"KORVET_STORAGE_REMOTE_PATH=file://" + r.files}
+	if r.files == "" {
+		store = []string{
+			"KORVET_STORAGE_REMOTE_PATH=s3://" + r.s3.Bucket + "/korvet",
+			"KORVET_STORAGE_S3_ENDPOINT=" + r.s3.Endpoint,
+			"KORVET_STORAGE_S3_REGION=" + r.s3.Region,
+			"KORVET_STORAGE_S3_ACCESS_KEY_ID=" + r.s3.Access,
+			"KORVET_STORAGE_S3_SECRET_ACCESS_KEY=" + r.s3.Secret,
+		}
+	}
+	return append(append(append(os.Environ(), store...),
 		"KORVET_REDIS_URI="+r.redis.URI(),
-		"KORVET_STORAGE_REMOTE_PATH=s3://"+r.s3.Bucket+"/korvet",
-		"KORVET_STORAGE_S3_ENDPOINT="+r.s3.Endpoint,
-		"KORVET_STORAGE_S3_REGION="+r.s3.Region,
-		"KORVET_STORAGE_S3_ACCESS_KEY_ID="+r.s3.Access,
-		"KORVET_STORAGE_S3_SECRET_ACCESS_KEY="+r.s3.Secret,
 		"KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=",
 		// Other packages' tests keep the CPUs busy, and leases here are short.
 		"KORVET_STORAGE_OFFLOAD_LOW_PRIORITY=false",
@@ -163,6 +186,7 @@ func (p *process) log() string {
 // start runs the program in the background until the test ends.
 func (r *rig) start(args ...string) *process {
 	r.t.Helper()
+	lookAtSources(r.t)
 	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = r.environ(), &p.stdout, p
 	if err := p.cmd.Start(); err != nil {
@@ -221,7 +245,7 @@ func (r *rig) entries() map[string]segment.Entry {
 // objects lists the Parquet files of the bucket, by path below the root.
 func (r *rig) objects() []string {
 	r.t.Helper()
-	root := filepath.Join(r.s3.Dir, "korvet")
+	root := r.root()
 	var paths []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".parquet") {
@@ -250,6 +274,7 @@ func (r *rig) mustBeDone() {
 		}
 		want = append(want, e.Object.Path)
 		r.mustHold(r.ledger[key], e)
+		r.mustBeInRedis(r.ledger[key])
 	}
 	slices.Sort(want)
 	if got := r.objects(); !slices.Equal(got, want) {
@@ -257,9 +282,10 @@ func (r *rig) mustBeDone() {
 	}
 }
 
+// mustHold checks that the object of an entry holds what was loaded.
 func (r *rig) mustHold(w written, e segment.Entry) {
 	r.t.Helper()
-	body, err := os.ReadFile(filepath.Join(r.s3.Dir, "korvet", e.Object.Path))
+	body, err := os.ReadFile(filepath.Join(r.root(), e.Object.Path))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -281,6 +307,12 @@ func (r *rig) mustHold(w written, e segment.Entry) {
 	if err != nil || n != w.count || e.Count != int64(n) || e.Object.Bytes != int64(len(body)) {
 		r.t.Errorf("%s: %d messages, %v; loaded %d; entry %+v", e.Object.Path, n, err, w.count, e)
 	}
+}
+
+// mustBeInRedis checks that the stream of a segment is as long as it was
+// loaded.
+func (r *rig) mustBeInRedis(w written) {
+	r.t.Helper()
 	if got := strings.TrimSpace(r.redis.Exec("XLEN", r.layout.SegmentKey(w.partition, w.number))); got != fmt.Sprint(w.count) {
 		r.t.Errorf("stream of %s/%s has %s entries, want %d", w.partition, w.number, got, w.count)
 	}

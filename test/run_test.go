@@ -49,23 +49,6 @@ func TestRunOnce(t *testing.T) {
 	r.mustBeDone()
 }
 
-func TestDryRunChangesNothing(t *testing.T) {
-	r := newRig(t)
-	r.orders(20)
-	digest := func() string { return r.redis.Exec("DEBUG", "DIGEST") }
-	before := digest()
-	stdout, stderr, code := r.run("run", "--once", "--dry-run")
-	if code != 0 || stderr != "" || strings.Count(stdout, " copy ") != 12 || !strings.Contains(stdout, "Nothing was changed") {
-		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
-	}
-	if after := digest(); after != before {
-		t.Errorf("redis was %s and is %s", before, after)
-	}
-	if got := r.objects(); len(got) != 0 {
-		t.Errorf("objects %q", got)
-	}
-}
-
 // Killed at any moment and run again, the end is the same.
 func TestKilledAtRandomMoments(t *testing.T) {
 	r := newRig(t)

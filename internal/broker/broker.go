@@ -41,7 +41,7 @@ type Segment struct {
 	Count      int
 	ValueBytes int
 	Open       bool
-	SealedAt   time.Time // of a segment that is not open
+	SealedAt   time.Time // of an open segment: when it was opened
 }
 
 // Messages begins the messages of the segment.
@@ -52,6 +52,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name string, partitions int) e
 	for _, r := range b.client.DoMulti(ctx,
 		b.client.B().Hset().Key(b.layout.TopicKey(name)).FieldValue().
 			FieldValue("remote.storage.enable", "true").
+			FieldValue("retention.ms", "-1"). // the messages have dates of their own
 			FieldValue("partitions", strconv.Itoa(partitions)).Build(),
 		b.client.B().Sadd().Key(b.layout.TopicsKey()).Member(name).Build(),
 	) {
@@ -83,7 +84,7 @@ func (b *Broker) append(ctx context.Context, s Segment, written func(int)) (segm
 	e := segment.Entry{State: segment.Sealed, Tier: segment.Local, Count: int64(s.Count),
 		OpenedAt: dataset.FirstMs, SealedAt: s.SealedAt.UnixMilli()}
 	if s.Open {
-		e = segment.Entry{State: segment.Open, Tier: segment.Local, Count: segment.NoCount, OpenedAt: dataset.FirstMs}
+		e = segment.Entry{State: segment.Open, Tier: segment.Local, Count: segment.NoCount, OpenedAt: s.SealedAt.UnixMilli()}
 	}
 	key, messages := b.layout.SegmentKey(s.Partition, s.Number), s.Messages()
 	var cmds []rueidis.Completed
@@ -147,7 +148,10 @@ func (b *Broker) Remove(ctx context.Context, topic string, segments []Segment) e
 			keys = append(keys, b.layout.SegmentKey(s.Partition, s.Number), b.layout.ManifestKey(s.Partition))
 		}
 	}
-	cmds := []rueidis.Completed{b.client.B().Srem().Key(b.layout.TopicsKey()).Member(topic).Build()}
+	cmds := []rueidis.Completed{
+		b.client.B().Srem().Key(b.layout.TopicsKey()).Member(topic).Build(),
+		b.client.B().Hdel().Key(b.layout.KnownKey()).Field(topic).Build(),
+	}
 	for _, k := range keys {
 		cmds = append(cmds, b.client.B().Unlink().Key(k).Build())
 	}

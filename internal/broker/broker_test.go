@@ -68,12 +68,12 @@ func TestSealedSegment(t *testing.T) {
 func TestOpenSegment(t *testing.T) {
 	eachRedis(t, func(t *testing.T, c rueidis.Client) {
 		s := sealed(3)
-		s.Open, s.SealedAt = true, time.Time{}
+		s.Open = true
 		if err := New(c, segment.DefaultLayout()).Write(t.Context(), s, nil); err != nil {
 			t.Fatal(err)
 		}
 		mustEqualMessages(t, c, "korvet:storage:local:orders:2:7", s)
-		want := segment.Entry{State: segment.Open, Tier: segment.Local, Count: segment.NoCount, OpenedAt: dataset.FirstMs}
+		want := segment.Entry{State: segment.Open, Tier: segment.Local, Count: segment.NoCount, OpenedAt: s.SealedAt.UnixMilli()}
 		if e := entry(t, c, s); string(e.Encode()) != string(want.Encode()) {
 			t.Errorf("entry %s\nwant  %s", e.Encode(), want.Encode())
 		}

@@ -89,7 +89,7 @@ func tryTopics(ctx context.Context, s *redisstore.Store) finding {
 		f.Detail = err.Error()
 		return f
 	}
-	c := offload.MakePlan(offload.Scan{Topics: topics}, 0).Counts
+	c := offload.CountTopics(topics)
 	f.OK, f.Note = true, c.Topics == 0
 	f.Detail = fmt.Sprintf("registry: %s; %s to be offloaded", s.RegistryKind(), topicCount(c))
 	if f.Note {
@@ -99,7 +99,7 @@ func tryTopics(ctx context.Context, s *redisstore.Store) finding {
 }
 
 func tryRedis(ctx context.Context, cfg config.Config) []finding {
-	s, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics)
+	s, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics, cfg.Streams)
 	if err != nil {
 		return []finding{{Tried: "redis", Detail: err.Error()}}
 	}

@@ -127,6 +127,7 @@ func demoConfig(uri string) config.Config {
 	cfg.Redis.URI = uri
 	cfg.Redis.Layout.Namespace = fmt.Sprintf("korvet-demo-%d", time.Now().UnixMilli())
 	cfg.Lease.Key = cfg.Redis.Layout.LeaseKey()
+	cfg.Worker.Roll = false // the broker seals
 	return cfg
 }
 

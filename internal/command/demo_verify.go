@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -53,16 +54,18 @@ func (d *demo) verifySegment(ctx context.Context, s broker.Segment) (demoRow, er
 
 // entry reads a segment's entry, which must be REMOTE by now.
 func (d *demo) entry(ctx context.Context, s broker.Segment) (segment.Entry, error) {
-	m, err := d.session.redis.Manifest(ctx, s.Partition)
+	a, err := d.session.redis.Peek(ctx, []segment.Peek{{Partition: s.Partition, Numbers: []segment.Number{s.Number}}})
+	if err == nil {
+		err = a[0].Err
+	}
 	if err != nil {
 		return segment.Entry{}, err
 	}
-	for _, stored := range m.Entries {
-		if stored.Number == s.Number && stored.Err == nil && stored.Entry.Tier == segment.Remote && stored.Entry.Object != nil {
-			return stored.Entry, nil
-		}
+	e, err := segment.ParseEntry([]byte(a[0].Raw[0]))
+	if err == nil && (e.Tier != segment.Remote || e.Object == nil) {
+		err = errors.New("its entry is not REMOTE")
 	}
-	return segment.Entry{}, fmt.Errorf("its entry is not REMOTE")
+	return e, err
 }
 
 // compare reads an object and returns how many messages it holds; the first

@@ -44,7 +44,7 @@ type rig struct {
 func newRig(t *testing.T) rig {
 	t.Helper()
 	server := redisserver.Start(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: server.URI()}, nil)
+	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: server.URI()}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

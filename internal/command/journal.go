@@ -2,7 +2,9 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,6 +26,7 @@ type journal struct {
 	following bool
 	down      map[part]outage
 	barren    bool // the last scan found no topic
+	noticed   []string
 }
 
 // part is something without which no work can be done. The program is ready
@@ -51,10 +54,32 @@ func (j *journal) Planned(p offload.Plan) {
 	j.mu.Lock()
 	before := j.barren
 	j.barren = p.Counts.Topics == 0
+	said := notices(p)
+	news := slices.DeleteFunc(slices.Clone(said), func(n string) bool { return slices.Contains(j.noticed, n) })
+	j.noticed = said
 	j.mu.Unlock()
+	for _, n := range news {
+		j.log.Warn(n)
+	}
 	if p.Counts.Topics == 0 && !before {
 		j.log.Warn(noTopics, zap.Int("other_topics", p.Counts.OtherTopics))
 	}
+}
+
+// notices are things worth knowing that are no fault of a segment.
+func notices(p offload.Plan) []string {
+	notices := slices.Clone(p.Warnings)
+	for _, t := range p.Removed {
+		notices = append(notices, fmt.Sprintf("topic %s left the registry; it is %s now", t.Topic.Name, map[offload.Phase]string{
+			offload.Removed:   "kept as it was, until topic-delete-grace is over",
+			offload.Abandoned: "left alone; delete-removed-topics would delete it",
+			offload.Doomed:    "being deleted",
+		}[t.Phase]))
+	}
+	if p.Counts.Unuploaded > 0 {
+		notices = append(notices, "segments are past total retention and were never copied; they stay in redis (expire-unuploaded)")
+	}
+	return notices
 }
 
 // noTopics is said where there is nothing to offload at all.
@@ -66,13 +91,38 @@ func (j *journal) Advanced(int, int) {}
 // Finished implements offload.Observer.
 func (j *journal) Finished(o offload.Outcome) {
 	segment := zap.String("segment", o.Partition.String()+"/"+o.Segment.String())
-	if o.Result == offload.LostRace {
+	why := []zap.Field{segment, zap.String("limit", o.Why.Limit), zap.Int64("over", o.Why.Over)}
+	switch o.Result {
+	case offload.LostRace:
 		j.log.Info("segment was changed by another instance first; nothing done", segment)
-		return
+	case offload.Created:
+		j.log.Info("partition has its first segment", segment)
+	case offload.Rolled:
+		j.log.Info("segment is sealed, and the next one open", append(why, zap.Int64("entries", o.Contents.Count))...)
+	case offload.Dropped:
+		j.log.Info("local copy is removed", append(why, zap.Int64("entries", o.Contents.Count))...)
+	case offload.Held:
+		j.log.Debug("local copy is kept: a consumer group needs it", why...)
+	case offload.Reopened:
+		j.log.Warn("segment is local again, and will be copied once more", segment, zap.NamedError("cause", o.Cause))
+	case offload.Hidden:
+		j.log.Info("segment is hidden, and will be deleted after delete-grace", why...)
+	case offload.Expired:
+		j.log.Info("segment is deleted", segment, zap.String("object", o.Path), zap.Int64("entries", o.Contents.Count))
+	case offload.ExpiredUnuploaded:
+		j.log.Warn("segment is deleted that was never copied", segment, zap.Int64("entries", o.Contents.Count))
+	default:
+		j.copied(o, segment)
 	}
-	j.log.Info("segment is remote", segment, zap.String("result", string(o.Result)), zap.String("object", o.Path),
-		zap.Int64("entries", o.Contents.Count), zap.Int64("bytes_in", o.BytesIn), zap.Int64("bytes_out", o.BytesOut),
-		zap.Duration("took", o.Duration))
+}
+
+func (j *journal) copied(o offload.Outcome, segment zap.Field) {
+	fields := []zap.Field{segment, zap.String("result", string(o.Result)), zap.String("object", o.Path),
+		zap.Int64("entries", o.Contents.Count), zap.Int64("bytes_in", o.BytesIn), zap.Int64("bytes_out", o.BytesOut), zap.Duration("took", o.Duration)}
+	if o.Missing > 0 {
+		fields = append(fields, zap.Int64("removed_before", o.Missing))
+	}
+	j.log.Info("segment is remote", fields...)
 }
 
 // Failed implements offload.Observer: Passed writes it down with the others.
@@ -126,7 +176,8 @@ func (j *journal) judge(r offload.Report, err error) {
 		j.fails(partRedis, givenUp, err, zap.Int("segments_left", r.Left))
 		return
 	}
-	if err == nil && len(r.Outcomes) == 0 {
+	worked := slices.ContainsFunc(r.Outcomes, func(o offload.Outcome) bool { return o.Result.UsedStore() })
+	if err == nil && !worked {
 		for _, p := range r.Problems {
 			if p.Reason == offload.ReasonStore {
 				err = p.Err

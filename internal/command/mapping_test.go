@@ -52,6 +52,7 @@ func TestEveryStoreErrorHasAMeaning(t *testing.T) {
 		s3sink.ClassWrongRegion: offload.ErrStoreDown,
 		s3sink.ClassUnsupported: alone, // CreateOnly has found that out before
 		s3sink.ClassFull:        offload.ErrStoreDown,
+		s3sink.ClassLocked:      alone, // comes of deletions, which have a meaning of their own
 		s3sink.ClassInvalid:     alone,
 		s3sink.ClassOther:       alone,
 	}
@@ -79,6 +80,22 @@ func TestEveryStoreErrorHasAMeaning(t *testing.T) {
 	}
 }
 
+// A right that is missing for deleting says nothing about putting.
+func TestErrorsOfADeletion(t *testing.T) {
+	for class, want := range map[s3sink.Class]error{
+		s3sink.ClassDenied: offload.ErrDeleteDenied, s3sink.ClassLocked: offload.ErrDeleteDenied,
+		s3sink.ClassUnavailable: offload.ErrStoreDown, s3sink.ClassNoBucket: offload.ErrStoreDown,
+	} {
+		err := deleteError(&s3sink.Error{Op: "delete", Class: class, Err: errors.New("x")})
+		if !errors.Is(err, want) || errors.Is(err, offload.ErrDeleteDenied) && errors.Is(err, offload.ErrStoreDown) {
+			t.Errorf("%s: %v", class, err)
+		}
+	}
+	if deleteError(nil) != nil {
+		t.Error("nil became an error")
+	}
+}
+
 func TestEveryRedisErrorHasAMeaning(t *testing.T) {
 	down := map[redisstore.Class]bool{
 		redisstore.Unavailable: true,
@@ -91,6 +108,8 @@ func TestEveryRedisErrorHasAMeaning(t *testing.T) {
 		redisstore.TLS:         true,
 		redisstore.Protocol:    false,
 		redisstore.Other:       false,
+
+		redisstore.NotReplicated: false, // of this change
 	}
 	if n := len(constants(t, "../redisstore/errors.go", "Class")); n != len(redisstore.Classes()) || n != len(down) {
 		t.Errorf("%d classes of errors, %d in the list, %d decided here", n, len(redisstore.Classes()), len(down))
@@ -149,7 +168,7 @@ func constants(t *testing.T, file, of string) (values []string) {
 func TestLeaseOfAnotherMakesAFollower(t *testing.T) {
 	r := newRig(t)
 	r.server.Exec("SET", "korvet:storage:offload:lease", "somebody", "PX", "60000")
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil)
+	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 const (
 	problemShape = "problems[].error string\nproblems[].partition float64\nproblems[].reason string\nproblems[].segment string\n" +
 		"problems[].topic string\nproblems[].what string"
-	foundShape = "found.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
-		"found.partitions float64\nfound.remote float64\nfound.sealed float64\nfound.topics float64"
+	foundShape = "found.both float64\nfound.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
+		"found.partitions float64\nfound.remote float64\nfound.sealed float64\nfound.streams float64\nfound.topics float64\nfound.unuploaded float64"
 )
 
 // mustPrint checks a command's exit code and the fields of what it prints.
@@ -32,14 +32,15 @@ func TestFieldsOfJSON(t *testing.T) {
 	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
 
 	mustPrint(t, call(t, rig.environ, "status", "--output", "json"), exitFault,
-		"at string", foundShape, "lag.oldest_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.unknown float64",
-		"partitions[].deleting float64", "partitions[].illegal float64", "partitions[].oldest_seconds float64", "partitions[].open float64",
+		"at string", foundShape, "lag.oldest_seconds float64", "lag.overdue float64", "lag.overdue_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.unknown float64",
+		"partitions[].both float64", "partitions[].deleting float64", "partitions[].illegal float64", "partitions[].oldest_seconds float64", "partitions[].open float64",
 		"partitions[].partition float64", "partitions[].remote float64", "partitions[].remote_bytes float64",
-		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", problemShape, "registry string")
+		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", problemShape, "registry string",
+		"removed[] empty", "warnings[] empty")
 
 	mustPrint(t, call(t, rig.environ, "run", "--once", "--dry-run", "-o", "json"), exitFault,
-		"at string", "copy[].messages float64", "copy[].object string", "copy[].partition float64", "copy[].sealed_seconds float64",
-		"copy[].segment string", "copy[].topic string", foundShape, problemShape)
+		"actions[].action string", "actions[].messages float64", "actions[].object string", "actions[].over float64", "actions[].partition float64",
+		"actions[].sealed_seconds float64", "actions[].segment string", "actions[].topic string", "at string", foundShape, problemShape, "warnings[] empty")
 
 	mustPrint(t, call(t, rig.environ, "run", "--once", "--output=json"), exitFault,
 		foundShape, "led bool", "left float64", problemShape, "seconds float64", "segments[].bytes_in float64", "segments[].bytes_out float64",
@@ -61,7 +62,7 @@ func TestEmptyListsOfJSON(t *testing.T) {
 	rig := newRig(t)
 	rig.server.Exec("FLUSHALL")
 	for verb, lists := range map[string][]string{
-		"status": {"partitions", "problems"}, "run --once --dry-run": {"copy", "problems"}, "run --once": {"segments", "problems"},
+		"status": {"partitions", "problems"}, "run --once --dry-run": {"actions", "problems"}, "run --once": {"segments", "problems"},
 	} {
 		r := call(t, rig.environ, append(strings.Fields(verb), "-o", "json")...)
 		for _, l := range lists {
@@ -76,11 +77,11 @@ func TestDryRunOfWhatTheManifestDoesNotSay(t *testing.T) {
 	rig := newRig(t)
 	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "0", `{"state":"SEALED","tier":"LOCAL"}`, "1", `{"state":"SEALED","tier":"LOCAL"}`)
 	r := call(t, rig.environ, "run", "--once", "--dry-run", "-o", "json")
-	if got := shape(t, r.stdout); r.code != exitDone || !strings.Contains(got, "copy[].messages null\n") || !strings.Contains(got, "copy[].sealed_seconds null\n") {
+	if got := shape(t, r.stdout); r.code != exitDone || !strings.Contains(got, "actions[].messages null\n") || !strings.Contains(got, "actions[].sealed_seconds null\n") {
 		t.Errorf("exit %d %s\n%s", r.code, r.stderr, got)
 	}
 	r = call(t, rig.environ, "run", "--once", "--dry-run")
-	if want := "orders:0         0  copy           ?           ?  korvet:storage:local:orders:0/0.parquet\n"; r.code != exitDone || !strings.Contains(r.stdout, want) {
+	if want := "orders:0         0  copy    sealed         ?           ?  korvet:storage:local:orders:0/0.parquet\n"; r.code != exitDone || !strings.Contains(r.stdout, want) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -92,22 +93,22 @@ func TestTablesOfAPass(t *testing.T) {
 
 	r := call(t, rig.environ, "run", "--once", "--dry-run")
 	mustRead(t, r, exitFault, problem,
-		"PARTITION  SEGMENT  ACTION  MESSAGES  SEALED FOR  OBJECT\n",
-		"orders:0         1  copy          10        1h0m  korvet:storage:local:orders:0/1.parquet\n",
-		"2 segments would be copied to file:///", "; 0 sealed too short a time ago, 0 remote, 1 open. Nothing was changed\n")
+		"PARTITION  SEGMENT  ACTION  WHY     MESSAGES  SEALED FOR  OBJECT\n",
+		"orders:0         1  copy    sealed        10        1h0m  korvet:storage:local:orders:0/1.parquet\n",
+		"2 to copy; files go to file:///", "; 0 sealed too short a time ago, 0 remote, 1 open. Nothing was changed\n")
 
 	r = call(t, rig.environ, "status")
 	mustRead(t, r, exitFault, problem,
-		"PARTITION  OPEN  SEALED  REMOTE  DELETING  ILLEGAL  REMOTE MESSAGES  REMOTE SIZE  OLDEST WAITS\n",
-		"orders:0      1       2       0         0        1                0          0 B          1h0m\n",
-		"registry: set; 1 topic, 1 partition; lag: 2 segments, the oldest waits 1h0m; SLA of 2m0s BROKEN\n")
+		"PARTITION  OPEN  SEALED  REMOTE  BOTH  DELETING  ILLEGAL  REMOTE MESSAGES  REMOTE SIZE  OLDEST WAITS\n",
+		"orders:0      1       2       0     0         0        1                0          0 B          1h0m\n",
+		"registry: set; 1 topic, 1 partition; lag: 2 segments, the oldest waits 1h0m; SLA of 2m0s BROKEN; 0 segments past a retention\n")
 
 	r = call(t, rig.environ, "run", "--once")
 	mustRead(t, r, exitFault, problem, "PARTITION  SEGMENT  RESULT  MESSAGES", "orders:0         0  copied        10",
 		"2 of 2 sealed segments moved to file:///", "; 1 topic, 1 partition, 0 segments remote before, 1 open; 1 problem\n")
 
 	r = call(t, rig.environ, "status")
-	mustRead(t, r, exitFault, problem, "orders:0      1       0       2", "lag: 0 segments, the oldest waits -; SLA of 2m0s not known\n")
+	mustRead(t, r, exitFault, problem, "orders:0      1       0       2", "lag: 0 segments, the oldest waits -; SLA of 2m0s not known; 0 segments past a retention\n")
 }
 
 // mustRead checks an exit code, what stderr begins with, and what stdout

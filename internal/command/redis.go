@@ -21,13 +21,31 @@ func (s redisStore) Topics(ctx context.Context) ([]segment.Topic, error) {
 	return topics, redisError(err)
 }
 
-func (s redisStore) Manifest(ctx context.Context, p segment.Partition) (segment.Manifest, error) {
-	m, err := s.Store.Manifest(ctx, p)
-	return m, redisError(err)
+func (s redisStore) Known(ctx context.Context) (map[string]string, error) {
+	known, err := s.Store.Known(ctx)
+	return known, redisError(err)
 }
 
-func (s redisStore) Swap(ctx context.Context, p segment.Partition, n segment.Number, old, new string) (bool, error) {
-	ok, err := s.Store.Swap(ctx, p, n, old, new)
+func (s redisStore) SwapKnown(ctx context.Context, topic, old, new string) (bool, error) {
+	ok, err := s.Store.SwapKnown(ctx, topic, old, new)
+	return ok, redisError(err)
+}
+
+func (s redisStore) Each(ctx context.Context, p segment.Partition, take func(field, value string)) (int64, error) {
+	n, err := s.Store.Each(ctx, p, take)
+	return n, redisError(err)
+}
+
+func (s redisStore) Peek(ctx context.Context, q []segment.Peek) ([]segment.Peeked, error) {
+	a, err := s.Store.Peek(ctx, q)
+	for i := range a {
+		a[i].Err = redisError(a[i].Err)
+	}
+	return a, redisError(err)
+}
+
+func (s redisStore) Change(ctx context.Context, p segment.Partition, c segment.Change) (bool, error) {
+	ok, err := s.Store.Change(ctx, p, c)
 	return ok, redisError(err)
 }
 
@@ -36,8 +54,31 @@ func (s redisStore) StreamInfo(ctx context.Context, key string) (segment.StreamI
 	return info, redisError(err)
 }
 
-func (s redisStore) Pages(key string) segment.PageReader {
-	return pageReader{s.Store.Pages(key)}
+func (s redisStore) Sizes(ctx context.Context, q []segment.SizeQuery) ([]segment.StreamSize, error) {
+	a, err := s.Store.Sizes(ctx, q)
+	for i := range a {
+		a[i].Err = redisError(a[i].Err)
+	}
+	return a, redisError(err)
+}
+
+func (s redisStore) Groups(ctx context.Context, key string) ([]segment.Group, error) {
+	groups, err := s.Store.Groups(ctx, key)
+	return groups, redisError(err)
+}
+
+func (s redisStore) Remove(ctx context.Context, key string, is segment.StreamInfo) (bool, error) {
+	ok, err := s.Store.Remove(ctx, key, is)
+	return ok, redisError(err)
+}
+
+func (s redisStore) Trim(ctx context.Context, key string, piece segment.Piece) (bool, error) {
+	ok, err := s.Store.Trim(ctx, key, piece)
+	return ok, redisError(err)
+}
+
+func (s redisStore) Pages(key string, from, to segment.ID) segment.PageReader {
+	return pageReader{s.Store.Pages(key, from, to)}
 }
 
 type pageReader struct{ segment.PageReader }
@@ -49,6 +90,9 @@ func (r pageReader) Next(ctx context.Context, into *segment.Page) error {
 // redisError adds to an error of Redis what it means to the worker. io.EOF
 // and the end of a context pass as they are.
 func redisError(err error) error {
+	if errors.Is(err, redisstore.ErrNotReplicated) { // also where the connection was lost while waiting
+		return fmt.Errorf("%w: %w", offload.ErrNotReplicated, err)
+	}
 	var e *redisstore.Error
 	if !errors.As(err, &e) {
 		return err

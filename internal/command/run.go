@@ -16,13 +16,17 @@ import (
 	"korvet-offload/s3sink"
 )
 
-const runDescription = `Every tick-interval, if no other instance leads: scan the manifests of all topics
-with remote.storage.enable, and copy each sealed segment that is still LOCAL to
-<remote-path>/<stream key>/<segment>.parquet, the oldest of a partition first.
-An entry becomes REMOTE only after its object has been verified.
+const runDescription = `Every tick-interval, if no other instance leads, for all topics with
+remote.storage.enable and all plain streams of korvet.streams: seal full
+segments; copy each sealed segment that is still LOCAL to
+<remote-path>/<stream key>/<segment>.parquet, the oldest of a partition first;
+remove local copies past local retention; delete what is past total retention.
+An entry becomes REMOTE only after its object has been verified, and a local copy
+goes only if its object is still there and the stream is still what was copied.
 
 With --once, one such pass, a table of what was done, and exit 1 if anything
-could not be done. With --once --dry-run, the plan, and nothing is changed.
+could not be done. With --once --dry-run, what a pass would do, and why, and
+nothing is changed.
 
 SIGTERM ends it within 20 seconds: work under way is cancelled, the lease is
 given back, and the next run goes on from the manifests. Exit code 0.`

@@ -34,7 +34,7 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 			return nil, usageError{err}
 		}
 	}
-	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics)
+	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics, cfg.Streams)
 	if err != nil {
 		closeStore(store)
 		return nil, err
@@ -43,7 +43,7 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 	return &session{
 		cfg: cfg, redis: redis, store: store, lease: lease.New(redis.Client(), cfg.Lease),
 		worker: offload.New(cfg.Worker, cfg.Redis.Layout, offload.Ports{
-			Registry: r, Manifests: r, Streams: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
+			Registry: r, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
 		}, o),
 	}, nil
 }

@@ -20,14 +20,26 @@ type statusView struct {
 	Problems   []problemView  `json:"problems"`
 	Counts     offload.Counts `json:"found"`
 	Lag        lagView        `json:"lag"`
+	Removed    []removedView  `json:"removed"`
+	Warnings   []string       `json:"warnings"`
+}
+
+// removedView is a topic that is gone from the registry, and whose segments are
+// still there.
+type removedView struct {
+	Topic string    `json:"topic"`
+	Since time.Time `json:"since"`
+	Phase string    `json:"phase"` // removed, abandoned or doomed
 }
 
 type partView struct {
-	Topic     string `json:"topic"`
+	Topic     string `json:"topic"` // of a plain stream its key
 	Partition int    `json:"partition"`
+	Plain     bool   `json:"plain,omitempty"` // a plain stream
 	Open      int    `json:"open"`
 	Sealed    int    `json:"sealed"` // LOCAL
 	Remote    int    `json:"remote"`
+	Both      int    `json:"both"` // of these, with a local copy
 	Deleting  int    `json:"deleting"`
 	Illegal   int    `json:"illegal"`
 	Messages  int64  `json:"remote_messages"`
@@ -39,16 +51,18 @@ type partView struct {
 type lagView struct {
 	Segments      int     `json:"segments"`
 	OldestSeconds float64 `json:"oldest_seconds"`
-	SLASeconds    float64 `json:"sla_seconds"` // tick-interval + sla
-	Unknown       int     `json:"unknown"`     // of these segments, whose entry does not say when they were sealed
-	SLAMet        *bool   `json:"sla_met"`     // null = not known: something could not be read, or does not say its age
+	SLASeconds    float64 `json:"sla_seconds"`     // tick-interval + sla
+	Unknown       int     `json:"unknown"`         // of these segments, whose entry does not say when they were sealed
+	Overdue       int     `json:"overdue"`         // segments past a retention
+	OverdueMost   float64 `json:"overdue_seconds"` // the longest of them, by time
+	SLAMet        *bool   `json:"sla_met"`         // null = not known: something could not be read, or does not say its age
 }
 
 func (p Process) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "show every partition's segments by tier, and the lag",
-		Description: `Reads the manifests, and nothing else. A partition's lag is the number of sealed
+		Description: `Reads the manifests, and asks how large streams are. A partition's lag is the number of sealed
 segments that are still LOCAL, and how long the oldest of them has waited. Exit
 code 1 if a topic, partition or entry can't be read.`,
 		Flags:  append([]cli.Flag{outputFlag()}, config.Flags()...),
@@ -70,7 +84,7 @@ func (p Process) status(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	plan := offload.MakePlan(scan, cfg.Worker.SealGrace)
+	plan := offload.MakePlan(scan, cfg.Worker)
 	view := makeStatus(scan, plan, cfg.Config)
 	view.Registry = string(s.redis.RegistryKind())
 	if err := p.printStatus(c.String("output"), view); err != nil {
@@ -83,16 +97,24 @@ func makeStatus(scan offload.Scan, plan offload.Plan, cfg config.Config) statusV
 	sla := cfg.Worker.TickInterval + cfg.Worker.SLA
 	v := statusView{At: scan.At, Partitions: []partView{}, Problems: problemViews(plan.Problems), Counts: plan.Counts,
 		Lag: lagView{Segments: plan.Lag.Segments, OldestSeconds: plan.Lag.Oldest.Seconds(), Unknown: plan.Lag.Unknown,
-			SLASeconds: sla.Seconds(), SLAMet: slaMet(plan, sla)}}
-	for _, part := range scan.Partitions {
-		v.Partitions = append(v.Partitions, makePart(part, scan.At))
+			SLASeconds: sla.Seconds(), SLAMet: slaMet(plan, sla),
+			Overdue: plan.Lag.Overdue, OverdueMost: plan.Lag.LongestOverdue.Seconds()},
+		Removed: []removedView{}, Warnings: append([]string{}, plan.Warnings...)}
+	for i := range scan.Partitions {
+		v.Partitions = append(v.Partitions, makePart(&scan.Partitions[i], scan.At))
+	}
+	for _, t := range plan.Removed {
+		v.Removed = append(v.Removed, removedView{t.Topic.Name, time.UnixMilli(t.Since).UTC(), string(t.Phase)})
 	}
 	return v
 }
 
 // topicCount counts the topics, and says so if others are not offloaded.
 func topicCount(c offload.Counts) string {
-	text := count(c.Topics, "topic")
+	text := count(c.Topics-c.Streams, "topic")
+	if c.Streams > 0 {
+		text += " and " + count(c.Streams, "plain stream")
+	}
 	if c.OtherTopics > 0 {
 		text += fmt.Sprintf(" (and %d without remote.storage.enable)", c.OtherTopics)
 	}
@@ -108,28 +130,12 @@ func slaMet(plan offload.Plan, sla time.Duration) *bool {
 	return &met
 }
 
-func makePart(s offload.PartitionScan, at time.Time) partView {
-	p := partView{Topic: s.Manifest.Partition.Topic, Partition: s.Manifest.Partition.Number, Illegal: len(s.Manifest.Alien)}
-	for _, e := range s.Manifest.Entries {
-		switch {
-		case e.Err != nil:
-			p.Illegal++
-		case e.Entry.State == segment.Open:
-			p.Open++
-		case e.Entry.State == segment.Deleting:
-			p.Deleting++
-		case e.Entry.Tier == segment.Remote:
-			p.Remote++
-			p.Messages += max(0, e.Entry.Count)
-			if e.Entry.Object != nil {
-				p.Bytes += e.Entry.Object.Bytes
-			}
-		default:
-			p.Sealed++
-			if e.Entry.SealedAt != 0 {
-				p.OldestSeconds = max(p.OldestSeconds, float64(at.UnixMilli()-e.Entry.SealedAt)/1000)
-			}
-		}
+func makePart(s *offload.PartitionScan, at time.Time) partView {
+	t := s.Totals()
+	p := partView{Topic: s.Partition.Topic, Partition: s.Partition.Number, Plain: s.Partition.Plain, Open: t.Open, Sealed: t.Sealed,
+		Remote: t.Remote, Both: t.Both, Deleting: t.Deleting, Illegal: t.Illegal, Messages: t.Messages, Bytes: t.Bytes}
+	if t.Oldest != 0 {
+		p.OldestSeconds = max(0, float64(at.UnixMilli()-t.Oldest)/1000)
 	}
 	return p
 }
@@ -138,9 +144,10 @@ func (p Process) printStatus(format string, v statusView) error {
 	if format == outputJSON {
 		return writeJSON(p.Stdout, v)
 	}
-	t := newTable("PARTITION", ">OPEN", ">SEALED", ">REMOTE", ">DELETING", ">ILLEGAL", ">REMOTE MESSAGES", ">REMOTE SIZE", ">OLDEST WAITS")
+	t := newTable("PARTITION", ">OPEN", ">SEALED", ">REMOTE", ">BOTH", ">DELETING", ">ILLEGAL", ">REMOTE MESSAGES", ">REMOTE SIZE", ">OLDEST WAITS")
 	for _, part := range v.Partitions {
-		t.add(fmt.Sprintf("%s:%d", part.Topic, part.Partition), part.Open, part.Sealed, part.Remote, part.Deleting, part.Illegal,
+		name := segment.Partition{Topic: part.Topic, Number: part.Partition, Plain: part.Plain}
+		t.add(name, part.Open, part.Sealed, part.Remote, part.Both, part.Deleting, part.Illegal,
 			part.Messages, size(part.Bytes), ago(seconds(part.OldestSeconds)))
 	}
 	if len(t.rows) > 0 {
@@ -148,14 +155,35 @@ func (p Process) printStatus(format string, v statusView) error {
 			return err
 		}
 	}
+	if err := p.printRemoved(v.Removed); err != nil {
+		return err
+	}
+	for _, w := range v.Warnings {
+		p.complain("warning: " + w)
+	}
 	sla := "not known"
 	if v.Lag.SLAMet != nil {
 		sla = map[bool]string{true: "met", false: "BROKEN"}[*v.Lag.SLAMet]
 	}
-	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; lag: %s, the oldest waits %s; SLA of %s %s\n",
+	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; lag: %s, the oldest waits %s; SLA of %s %s; %s past a retention\n",
 		v.Registry, topicCount(v.Counts), count(v.Counts.Partitions, "partition"), count(v.Lag.Segments, "segment"),
-		ago(seconds(v.Lag.OldestSeconds)), ago(seconds(v.Lag.SLASeconds)), sla)
+		ago(seconds(v.Lag.OldestSeconds)), ago(seconds(v.Lag.SLASeconds)), sla, count(v.Lag.Overdue, "segment"))
 	return err
+}
+
+// printRemoved says what becomes of topics that are gone from the registry.
+func (p Process) printRemoved(topics []removedView) error {
+	for _, t := range topics {
+		what := map[offload.Phase]string{
+			offload.Removed:   "kept as it was until korvet.storage.offload.topic-delete-grace is over",
+			offload.Abandoned: "left alone; korvet.storage.offload.delete-removed-topics would delete it",
+			offload.Doomed:    "being deleted",
+		}[offload.Phase(t.Phase)]
+		if _, err := fmt.Fprintf(p.Stdout, "topic %s left the registry at %s: %s\n", t.Topic, t.Since.Format(time.RFC3339), what); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -35,6 +35,32 @@ func (s objectStore) Open(ctx context.Context, path string) (io.ReadCloser, erro
 	return body, storeError(err)
 }
 
+// Delete claims the root first, as Put does: one that belongs to somebody else,
+// or has lost its marker, keeps its objects.
+func (s objectStore) Delete(ctx context.Context, paths []string) []error {
+	errs := make([]error, len(paths))
+	if _, err := s.CreateOnly(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	for i, err := range s.Store.Delete(ctx, paths) {
+		errs[i] = deleteError(err)
+	}
+	return errs
+}
+
+// deleteError is storeError where a right that is missing, or a lock, says
+// nothing about putting and reading.
+func deleteError(err error) error {
+	switch s3sink.ClassOf(err) {
+	case s3sink.ClassDenied, s3sink.ClassLocked:
+		return fmt.Errorf("%w: %w", offload.ErrDeleteDenied, err)
+	}
+	return storeError(err)
+}
+
 func (s objectStore) CreateOnly(ctx context.Context) (bool, error) {
 	ok, err := s.Store.CreateOnly(ctx)
 	return ok, storeError(err)

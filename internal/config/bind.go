@@ -27,6 +27,7 @@ func (l *loader) bind() Config {
 	}
 	credentials(&c)
 	c.Topics = l.bindTopics()
+	c.Streams = l.bindStreams(c.Redis.Layout)
 	c.Lease.Key = c.Redis.Layout.LeaseKey()
 	return c
 }

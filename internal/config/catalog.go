@@ -5,21 +5,17 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-
-	"korvet-offload/segment"
 )
 
 // catalog finds settings by the many ways in which Spring lets them be
 // written.
 type catalog struct {
 	rows      []row
-	byName    map[string]named  // by the folded name
-	byEnv     map[string]named  // by the environment variable
-	sections  map[string]bool   // folded names of what has settings below it
-	names     []string          // every name, for proposals
-	variables []string          // every variable, for proposals
-	topic     map[string]string // flat name of a topic setting by its folded name
-	kafka     map[string]string // the same by Kafka's name
+	byName    map[string]named // by the folded name
+	byEnv     map[string]named // by the environment variable
+	sections  map[string]bool  // folded names of what has settings below it
+	names     []string         // every name, for proposals
+	variables []string         // every variable, for proposals
 }
 
 // named is a setting together with the one of its names that was used.
@@ -31,18 +27,11 @@ type named struct {
 func newCatalog() catalog {
 	c := catalog{
 		rows:   table(),
-		byName: map[string]named{}, byEnv: map[string]named{}, sections: map[string]bool{"korvet": true, "korvet.topics": true},
-		topic: map[string]string{"name": "name"}, kafka: map[string]string{},
+		byName: map[string]named{}, byEnv: map[string]named{}, sections: map[string]bool{"korvet": true},
 	}
 	for i := range c.rows {
 		for _, name := range c.rows[i].names() {
 			c.add(named{&c.rows[i], name})
-		}
-	}
-	for _, t := range segment.TopicSettingTable() {
-		if t.Flat != "" {
-			c.topic[fold(t.Flat)] = t.Flat
-			c.kafka[foldKafka(t.Kafka)] = t.Flat
 		}
 	}
 	return c
@@ -93,17 +82,6 @@ func (c *catalog) nearestName(path []string) string {
 	return cmp.Or(nearest(word, c.names, meant), misplaced(word, c.names))
 }
 
-// topicNames are the names below korvet.topics[].
-func (c *catalog) topicNames() []string {
-	names := []string{"name"}
-	for _, t := range segment.TopicSettingTable() {
-		if t.Flat != "" {
-			names = append(names, t.Flat)
-		}
-	}
-	return names
-}
-
 // brokerOnly are the sections that the broker alone reads, folded.
 func brokerOnly() []string {
 	return []string{
@@ -125,7 +103,7 @@ func isBrokerOnly(folded string) bool {
 
 // strictSections are the sections in which a name that nobody knows is a
 // fault.
-func strictSections() []string { return []string{"storage", "redis", "topics"} }
+func strictSections() []string { return []string{"storage", "redis", "topics", "streams"} }
 
 // fold makes all of Spring's spellings of a name the same: remote-path,
 // remotePath, remote_path, REMOTE-PATH.

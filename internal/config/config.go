@@ -15,12 +15,13 @@ import (
 // Config holds the configuration of every part. The layout of the keys is
 // Redis.Layout, with the namespace in it.
 type Config struct {
-	Redis  redisstore.Config
-	Store  s3sink.Config
-	Lease  lease.Config
-	Worker offload.Config
-	Ops    ops.Config
-	Topics []segment.TopicPattern // in the order in which they are tried
+	Redis   redisstore.Config
+	Store   s3sink.Config
+	Lease   lease.Config
+	Worker  offload.Config
+	Ops     ops.Config
+	Topics  []segment.TopicPattern  // in the order in which they are tried
+	Streams []segment.StreamPattern // the same
 }
 
 // String keeps secrets out of a log line that prints a Config by accident.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/offload"
 )
 
 // loadYAML loads a file called korvet.yml.
@@ -185,8 +186,13 @@ func example(r row) (text string, more []string) {
 		return "json", nil
 	case last == "lease-duration":
 		return "3h", nil
+	case last == "expire-unuploaded":
+		return string(offload.Expire), nil
 	case strings.Contains(r.name, ".layout."):
-		return "x:{ns}:{topic}:{partition}:{segment}"[:map[string]int{"topics": 6, "lease": 6, "topic": 14, "stream": 26, "manifest": 26, "segment-stream": 36}[last]], nil
+		return map[string]string{
+			"topic": "x:{ns}:{topic}", "stream": "x:{ns}:{topic}:{partition}", "manifest": "x:{ns}:{topic}:{partition}",
+			"segment-stream": "x:{ns}:{topic}:{partition}:{segment}", "stream-manifest": "x:{ns}:{key}",
+		}[last] + map[string]string{"topics": "x:{ns}", "lease": "x:{ns}", "streams": "x:{ns}", "known": "x:{ns}"}[last], nil
 	}
 	return map[kind]string{kindText: "eu-west-1", kindPath: "/dir", kindSecret: "s", kindBool: "true", kindNumber: "7", kindDuration: "90s", kindSize: "48MB"}[r.kind], nil
 }
@@ -289,7 +295,11 @@ func TestPackageErrorsAreFaults(t *testing.T) {
 		{"korvet.storage.layout.manifest", "m: {topic}", `{partition} is missing`},
 		{"korvet.storage.offload.page-reader", "fast", `want direct or client`},
 		{"korvet.storage.offload.concurrency", "0", `want 1 to 1024`},
+		{"korvet.storage.layout.stream-manifest", "m: ", `{key} is missing`},
+		{"korvet.storage.layout.streams", "s: {key}", `{key} has no meaning here`},
 		{"korvet.storage.offload.tick-interval", "0s", `want 1ms or more`},
+		{"korvet.storage.offload.expire-unuploaded", "Hold", `want hold or expire`},
+		{"korvet.storage.offload.wait-replicas", "-1", `want 0 or more`},
 		{"korvet.storage.offload.spool-dir", "", `it is empty`},
 		{"korvet.storage.offload.http.address", "9477", `want host:port, such as 127.0.0.1:9477 or :9477, or nothing to turn the server off`},
 		{"korvet.storage.offload.log.level", "loud", `want one of debug, info, warn, error`},

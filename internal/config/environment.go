@@ -25,6 +25,9 @@ func (l *loader) readEnvironment(environ []string) {
 	}
 }
 
+// noVariable is what is wrong with a variable that looks like one of ours.
+const noVariable = "there is no setting of this environment variable"
+
 func (l *loader) readVariable(variable, text string) {
 	upper := strings.ToUpper(variable)
 	f := leaf{text: text, at: printable(variable)}
@@ -33,13 +36,15 @@ func (l *loader) readVariable(variable, text string) {
 		return
 	}
 	section, rest, below := strings.Cut(strings.TrimPrefix(upper, "KORVET_"), "_")
-	switch {
+	section = strings.ToLower(section)
+	of := func(to *list) bool { return below && to.section == section }
+	switch i := slices.IndexFunc(l.lists(), of); {
 	case !strings.HasPrefix(upper, "KORVET_"):
-	case below && section == "TOPICS":
-		l.readTopicVariable(rest, f)
+	case i >= 0:
+		l.readElementVariable(l.lists()[i], rest, f)
 	case l.isBrokerVariable(upper):
-	case below && slices.Contains(strictSections(), strings.ToLower(section)):
-		l.fault("%s: there is no setting of this environment variable; %s", f.at, proposal(nearest(upper, l.variables, func(string) int { return 4 })))
+	case below && slices.Contains(strictSections(), section):
+		l.fault("%s: %s; %s", f.at, noVariable, proposal(nearest(upper, l.variables, func(string) int { return 4 })))
 	default:
 		if near := nearest(upper, l.variables, slip); near != "" {
 			l.warn("environment: %s is passed over as none of this program's settings; did you mean %s?", f.at, near)
@@ -63,7 +68,7 @@ func (l *loader) isBrokerVariable(upper string) bool {
 // serviceLink is the family of variables by which Kubernetes tells every pod
 // of the Services around it. A Service called korvet-redis gives
 // KORVET_REDIS_SERVICE_HOST and, worse, KORVET_REDIS_PORT=tcp://....
-var serviceLink = regexp.MustCompile(`^(KORVET_(?:STORAGE|REDIS|TOPICS)[A-Z0-9_]*?)_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$`)
+var serviceLink = regexp.MustCompile(`^(KORVET_(?:STORAGE|REDIS|TOPICS|STREAMS)[A-Z0-9_]*?)_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$`)
 
 var serviceAddress = regexp.MustCompile(`^(?:tcp|udp|sctp)://`)
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,9 @@ type loader struct {
 	environ  map[string]string
 	given    map[string][]given // by the setting's shown name
 	used     map[string]given   // of those, the ones in effect
-	topics   topicList
+	topics   *list
+	streams  *list
+	bound    []element       // of the lists, in the order of the reference
 	faulty   map[string]bool // settings with a fault: they are not checked further
 	faults   Faults
 	warnings []string
@@ -43,7 +46,7 @@ type loader struct {
 
 func newLoader(environ []string) *loader {
 	l := &loader{
-		catalog: newCatalog(), environ: map[string]string{},
+		catalog: newCatalog(), environ: map[string]string{}, topics: newTopics(), streams: newStreams(),
 		given: map[string][]given{}, used: map[string]given{}, faulty: map[string]bool{},
 	}
 	for _, e := range environ {
@@ -76,12 +79,16 @@ func (l *loader) assign(f leaf, src source, doc int) {
 	folded := foldPath(f.path)
 	if n, ok := l.find(f.path); ok {
 		l.take(n, f, src, doc)
-	} else if folded == "korvet.topics" || strings.HasPrefix(folded, "korvet.topics[") || strings.HasPrefix(folded, "korvet.topics.") {
-		l.assignTopic(f, src, doc)
+	} else if i := slices.IndexFunc(l.lists(), func(to *list) bool { return to.has(folded) }); i >= 0 {
+		l.assignElement(l.lists()[i], f, src, doc)
 	} else if !isBrokerOnly(folded) {
 		l.assignUnknown(f, folded, src)
 	}
 }
+
+// wantOneValue is what is wrong with a list or a section below a setting,
+// which is often a text that lacks its quotes.
+const wantOneValue = "want one value here, not a list or a section; a text with {, [ or : needs quotes"
 
 // take keeps the value of a setting. A null is no value: an empty text is
 // written "".
@@ -120,7 +127,7 @@ func (l *loader) assignUnknown(f leaf, folded string, src source) {
 	name := printable(joinPath(f.path))
 	if n, ok := l.above(f.path); ok {
 		// What looks like a section may be a secret without its quotes.
-		l.fault("%s (%s): want one value here, not a list or a section; a text with {, [ or : needs quotes", n.name, f.at)
+		l.fault("%s (%s): %s", n.name, f.at, wantOneValue)
 		return
 	}
 	if l.sections[folded] {

@@ -4,15 +4,17 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-
-	"korvet-offload/segment"
 )
 
-// referenceHead and referenceRules are the prose of the reference, before and
-// behind the tables.
+// The prose of the reference: before the tables, above those of the two lists,
+// and behind them all.
 var (
 	//go:embed reference_head.md
 	referenceHead string
+	//go:embed reference_topics.md
+	referenceTopics string
+	//go:embed reference_streams.md
+	referenceStreams string
 	//go:embed reference_rules.md
 	referenceRules string
 )
@@ -31,6 +33,7 @@ func Reference() string {
 		writeRow(&b, r)
 	}
 	writeTopics(&b)
+	writeStreams(&b)
 	b.WriteString("\n" + referenceRules)
 	return b.String()
 }
@@ -77,10 +80,10 @@ func defaultCell(r row) string {
 }
 
 func writeTopics(b *strings.Builder) {
-	b.WriteString("\n## Topics\n\n`korvet.topics[]` is a list; each element has a `name` (a topic, or a pattern with `*`, `?` and `[a-z]`) and any of these.\n" +
-		"The first element that matches a topic counts, below the topic's own settings in Redis. A name without wildcard also declares the topic.\n\n" +
+	b.WriteString("\n## Topics\n\n" + referenceTopics +
 		"| Setting | Variable of the first element | Kafka's name | Meaning |\n|---|---|---|---|\n")
-	for _, t := range segment.TopicSettingTable() {
+	l := newTopics()
+	for _, t := range l.table {
 		if t.Flat == "" {
 			continue
 		}
@@ -88,6 +91,15 @@ func writeTopics(b *strings.Builder) {
 		if t.Kafka != "" {
 			kafka = "`" + t.Kafka + "`"
 		}
-		fmt.Fprintf(b, "| `%s` | `KORVET_TOPICS_0_%s` | %s | %s |\n", t.Flat, variableOf(t.Flat), kafka, t.Effect)
+		fmt.Fprintf(b, "| `%s` | `%s` | %s | %s |\n", t.Flat, l.variable(0, t.Flat), kafka, t.Effect)
+	}
+}
+
+func writeStreams(b *strings.Builder) {
+	b.WriteString("\n## Plain streams\n\n" + referenceStreams +
+		"| Setting | Variable of the first element | Meaning |\n|---|---|---|\n")
+	l := newStreams()
+	for _, t := range l.table {
+		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", t.Flat, l.variable(0, t.Flat), t.Effect)
 	}
 }

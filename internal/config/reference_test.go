@@ -39,6 +39,13 @@ func TestReferenceIsComplete(t *testing.T) {
 			t.Errorf("the reference lacks --%s", r.flag)
 		}
 	}
+	for _, l := range []*list{newTopics(), newStreams()} {
+		for _, flat := range l.names()[1:] {
+			if v := l.variable(0, flat); !strings.Contains(ref, "| `"+flat+"` | `"+v+"` |") {
+				t.Errorf("the reference lacks %s with %s", flat, v)
+			}
+		}
+	}
 }
 
 func TestSampleLoads(t *testing.T) {
@@ -54,10 +61,17 @@ func TestSampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"endpoint:", "access-key-id:", "secret-access-key:"} {
+	for _, line := range []string{"endpoint:", "access-key-id:", "secret-access-key:", "streams:", "  - key:", "    segment-time: 15m", "    local-retention-time: 1h"} {
+		if !strings.Contains(string(text), "# "+line) {
+			t.Errorf("the sample does not propose %s", line)
+		}
 		text = []byte(strings.Replace(string(text), "# "+line, line, 1))
 	}
-	if _, err := load(Input{File: "sample.yml", Environ: []string{"STORE_KEY=a", "STORE_SECRET=b"}}, text); err != nil {
-		t.Error(err)
+	l, err = load(Input{File: "sample.yml", Environ: []string{"STORE_KEY=a", "STORE_SECRET=b"}}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Streams) != 1 || l.Streams[0].Settings["local-retention-time"] != "3600000" || len(l.Warnings) > 0 {
+		t.Errorf("streams %v, warnings %q", l.Streams, l.Warnings)
 	}
 }

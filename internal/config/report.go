@@ -1,12 +1,5 @@
 package config
 
-import (
-	"slices"
-	"strconv"
-
-	"korvet-offload/segment"
-)
-
 // Setting is one line of the report.
 type Setting struct {
 	Name   string `json:"name"`
@@ -27,8 +20,8 @@ func (l *loader) reportOf(c Config) []Setting {
 		shown := r.redact(raw)
 		report = append(report, l.settingOf(r.name, shown, r.kind == kindSecret || shown != raw))
 	}
-	for i, index := range l.topicIndices() {
-		report = append(report, l.topicReport("korvet.topics["+strconv.Itoa(index)+"].", c.Topics[i])...)
+	for _, e := range l.bound {
+		report = append(report, l.elementReport(e)...)
 	}
 	return report
 }
@@ -38,21 +31,11 @@ func (l *loader) settingOf(name, shown string, secret bool) Setting {
 	return Setting{Name: name, Value: shown, Source: g.source.String(), From: g.at, Secret: secret}
 }
 
-// topicIndices are the indices of the patterns, in their order.
-func (l *loader) topicIndices() []int {
-	var indices []int
-	for i := range l.topics {
-		indices = append(indices, i)
-	}
-	slices.Sort(indices)
-	return indices
-}
-
-func (l *loader) topicReport(full string, p segment.TopicPattern) []Setting {
-	report := []Setting{l.settingOf(full+"name", p.Name, false)}
-	for _, flat := range l.topicNames()[1:] {
-		if text, ok := p.Settings[flat]; ok {
-			report = append(report, l.settingOf(full+flat, text, false))
+func (l *loader) elementReport(e element) []Setting {
+	report := []Setting{l.settingOf(e.name+"."+e.of.id, e.pattern.text, false)}
+	for _, flat := range e.of.names()[1:] {
+		if text, ok := e.settings[flat]; ok {
+			report = append(report, l.settingOf(e.name+"."+flat, text, false))
 		}
 	}
 	return report

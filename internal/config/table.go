@@ -2,8 +2,9 @@ package config
 
 import "slices"
 
-// table lists every setting but those below korvet.topics[], which
-// segment.TopicSettingTable lists. It is the only list of settings.
+// table lists every setting but those below korvet.topics[] and
+// korvet.streams[], which segment.TopicSettingTable and StreamSettingTable
+// list. It is the only list of settings.
 func table() []row {
 	return slices.Concat(
 		[]row{{name: "korvet.namespace", flag: "namespace", help: "first part of every Redis key: {ns} in the layout",
@@ -105,6 +106,22 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Worker.SpoolDir }},
 		{name: "spool-memory", kind: kindSize, flag: "spool-memory", help: "unfinished files kept in memory, all together",
 			field: func(c *Config) any { return &c.Worker.SpoolMemory }},
+		{name: "roll.enabled", kind: kindBool, help: "seal full segments and open the next; false: leave that to the broker",
+			field: func(c *Config) any { return &c.Worker.Roll }},
+		{name: "delete-grace", kind: kindDuration, help: "from hiding a segment past total retention to deleting its object, so that readers of it can finish",
+			field: func(c *Config) any { return &c.Worker.DeleteGrace }},
+		{name: "expire-unuploaded", help: "a segment past total retention that was never copied: hold keeps it in Redis and reports it, expire deletes it",
+			field: func(c *Config) any { return (*string)(&c.Worker.ExpireUnuploaded) }},
+		{name: "hold-pending", kind: kindBool, help: "keep in Redis what a consumer group has not read, or not acknowledged",
+			field: func(c *Config) any { return &c.Worker.HoldPending }},
+		{name: "topic-delete-grace", kind: kindDuration, help: "a topic that left the registry is kept, with the settings that it had last, for so long",
+			field: func(c *Config) any { return &c.Worker.TopicDeleteGrace }},
+		{name: "delete-removed-topics", kind: kindBool, help: "after that delete its streams, objects and manifests; false: only report it",
+			field: func(c *Config) any { return &c.Worker.DeleteRemovedTopics }},
+		{name: "wait-replicas", kind: kindNumber, help: "before data is removed from Redis so many replicas must have the manifest's change (WAIT); fewer keep the data; 0: do not ask",
+			field: func(c *Config) any { return &c.Redis.WaitReplicas }},
+		{name: "wait-aof", kind: kindBool, help: "and the change must be on disk, here and on those replicas (WAITAOF, Redis 7.2)",
+			field: func(c *Config) any { return &c.Redis.WaitAOF }},
 		{name: "sla", kind: kindDuration, help: "over the tick: a sealed segment that waits longer breaks the SLA",
 			field: func(c *Config) any { return &c.Worker.SLA }},
 		{name: "http.address", flag: "http-address", help: "host:port of the health probes (/livez, /readyz); empty: off",
@@ -134,5 +151,11 @@ func layoutRows() []row {
 			field: func(c *Config) any { return &c.Redis.Layout.Manifest }},
 		{name: "lease", help: "leader lease",
 			field: func(c *Config) any { return &c.Redis.Layout.Lease }},
+		{name: "streams", help: "Set of the keys of plain streams",
+			field: func(c *Config) any { return &c.Redis.Layout.Streams }},
+		{name: "stream-manifest", help: "manifest of a plain stream",
+			field: func(c *Config) any { return &c.Redis.Layout.StreamManifest }},
+		{name: "known", help: "Hash of the topics that were ever offloaded, with their last settings",
+			field: func(c *Config) any { return &c.Redis.Layout.Known }},
 	}
 }

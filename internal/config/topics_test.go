@@ -55,7 +55,7 @@ func TestTopicFaults(t *testing.T) {
 		{"- name: 'orders-['", `korvet.topics[0].name = "orders-[" (korvet.yml:2): want a topic or a pattern with *, ? and [a-z]; a [ needs its ]`},
 		{"- name: a/b", `korvet.topics[0].name = "a/b" (korvet.yml:2): want 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or a pattern with *, ? and [a-z]`},
 		{"- name: ''", `korvet.topics[0].name = "" (korvet.yml:2): want 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or a pattern with *, ? and [a-z]`},
-		{"- name: [a]", "korvet.topics[0].name[0] (korvet.yml:2): there is no such setting; did you mean korvet.topics[0].name?\nkorvet.topics[0] (korvet.yml:2): the element has no name: want name: with a topic or a pattern such as orders-*"},
+		{"- name: [a]", "korvet.topics[0].name (korvet.yml:2): want one value here, not a list or a section; a text with {, [ or : needs quotes\nkorvet.topics[0] (korvet.yml:2): the element has no name: want name: with a topic or a pattern such as orders-*"},
 		{"- {name: a, retention-time: -3}", `korvet.topics[0].retention-time = "-3" (korvet.yml:2): ` + number + "-1 upwards"},
 		{"- {name: a, retention-time: soon}", `korvet.topics[0].retention-time = "soon" (korvet.yml:2): ` + errDuration.Error()},
 		{"- {name: a, retention-time: 10us}", `korvet.topics[0].retention-time = "10us" (korvet.yml:2): want whole milliseconds, such as 90s, 1m, 2h, 7d or 60000`},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -91,7 +90,7 @@ func benchPages(b *testing.B, reader string, streams int, drain func(context.Con
 		counts := make([]int, streams)
 		for i := range streams {
 			go func() {
-				r := s.Pages("s" + strconv.Itoa(i))
+				r := s.Pages("s"+strconv.Itoa(i), segment.ID{}, segment.ID{})
 				defer r.Close()
 				n, np, err := drain(b.Context(), r)
 				if err == nil && n != benchMessages {
@@ -154,38 +153,4 @@ func drainAhead(ctx context.Context, r segment.PageReader) (n, pages int, err er
 		return n, pages, err
 	}
 	return n, pages, nil
-}
-
-// BenchmarkManifests scans 10,000 partitions of ten segments each, as a tick
-// with nothing to do does.
-func BenchmarkManifests(b *testing.B) {
-	const partitions, workers = 10_000, 64
-	server := redisserver.Start(b)
-	c := config(server)
-	var load []byte
-	for i := range partitions {
-		for n := range 10 {
-			load = redisserver.AppendCommand(load, "HSET", c.Layout.ManifestKey(segment.Partition{Topic: "t", Number: i}), strconv.Itoa(n),
-				`{"v":1,"rev":4,"state":"SEALED","tier":"REMOTE","firstId":"1708956789000-0","lastId":"1708956799000-41","count":1000,"local":"PRESENT"}`)
-		}
-	}
-	server.Pipe(load)
-	s := open(b, c)
-	used := cpu()
-	b.ResetTimer()
-	for range b.N {
-		var wg sync.WaitGroup
-		for w := range workers {
-			wg.Go(func() {
-				for i := w; i < partitions; i += workers {
-					if m, err := s.Manifest(b.Context(), segment.Partition{Topic: "t", Number: i}); err != nil || len(m.Entries) != 10 {
-						b.Error(len(m.Entries), err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-	}
-	b.ReportMetric(float64(cpu()-used)/float64(b.N*partitions), "cpu-ns/partition")
 }

@@ -3,13 +3,8 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/rueidis"
-
-	"korvet-offload/segment"
 )
 
 // Finding is one thing that Check has looked at.
@@ -35,6 +30,7 @@ func (s *Store) Check(ctx context.Context) []Finding {
 		checkMemory(info),
 		checkDisk(info),
 	}
+	findings = append(findings, s.checkDurability(ctx)...)
 	return append(findings, s.checkCommands(ctx)...)
 }
 
@@ -48,19 +44,23 @@ func adviceFor(err error) string {
 	return "look at the server's log"
 }
 
-// serverInfo reads INFO's lines.
+// serverInfo reads INFO's lines; in a cluster those of any node.
 func (s *Store) serverInfo(ctx context.Context) (map[string]string, error) {
 	text, err := s.do(ctx, s.client.B().Info().Build()).ToString()
 	if err != nil {
 		return nil, wrap(ctx, "INFO", "", err)
 	}
+	return infoLines(text), nil
+}
+
+func infoLines(text string) map[string]string {
 	info := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			info[name] = value
 		}
 	}
-	return info, nil
+	return info
 }
 
 func checkVersion(info map[string]string) Finding {
@@ -141,92 +141,6 @@ func onOff(v string) string {
 		return "on"
 	}
 	return "off"
-}
-
-// checkTopic names keys that nobody uses, to try commands on.
-const checkTopic = "korvet-offload-check"
-
-// checkCommands tries every command that only reads, and asks the server
-// about the others; before Redis 7.0 it can't be asked.
-func (s *Store) checkCommands(ctx context.Context) []Finding {
-	l, b := s.cfg.Layout, s.client.B
-	p := segment.Partition{Topic: checkTopic}
-	stream := l.SegmentKey(p, 0)
-	var denied []string
-	for _, try := range []struct {
-		op, key string
-		cmd     rueidis.Completed
-	}{
-		{"TYPE", l.TopicsKey(), b().Type().Key(l.TopicsKey()).Build()},
-		{"SMEMBERS", l.TopicsKey(), b().Smembers().Key(l.TopicsKey()).Build()},
-		{"HGETALL", l.TopicKey(checkTopic), b().Hgetall().Key(l.TopicKey(checkTopic)).Build()},
-		{"HSCAN", l.ManifestKey(p), b().Hscan().Key(l.ManifestKey(p)).Cursor(0).Build()},
-		{"HLEN", l.ManifestKey(p), b().Hlen().Key(l.ManifestKey(p)).Build()},
-		{"XINFO STREAM", stream, b().XinfoStream().Key(stream).Build()},
-		{"XRANGE", stream, b().Xrange().Key(stream).Start("-").End("+").Count(1).Build()},
-		{"TIME", "", b().Time().Build()},
-	} {
-		if classify(s.do(ctx, try.cmd).Error()) == Permission {
-			denied = append(denied, strings.TrimSpace("+"+aclName(try.op)+" "+pattern(try.key)))
-		}
-	}
-	denied = append(denied, s.deniedWrites(ctx, l.ManifestKey(p), "HGET f", "HSET f v")...)
-	denied = append(denied, s.deniedWrites(ctx, l.LeaseKey(), "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
-	if len(denied) == 0 {
-		return []Finding{{Name: "permissions", OK: true, Detail: "every command is allowed"}}
-	}
-	return []Finding{{Name: "permissions", Detail: "the user's ACL lacks " + strings.Join(denied, ", "),
-		Advice: "take the user of docs/redis-acl.txt, or before Redis 7.0: ACL SETUSER <user> " + ACL(l, s.cfg.Cluster)}}
-}
-
-func pattern(key string) string {
-	if key == "" {
-		return ""
-	}
-	return "~" + key
-}
-
-// askScript returns those of its commands that the user may not run on the key.
-const askScript = `local denied = {}
-for _, line in ipairs(ARGV) do
-  local words = {}
-  for word in string.gmatch(line, '%S+') do words[#words + 1] = word end
-  table.insert(words, 2, KEYS[1])
-  if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(words)) then denied[#denied + 1] = words[1] end
-end
-return denied`
-
-func (s *Store) deniedWrites(ctx context.Context, key string, commands ...string) []string {
-	ctx, done := limit(ctx, s.cfg.timeout())
-	defer done()
-	// Sent as the worker's scripts are, by its digest first.
-	names, err := rueidis.NewLuaScript(askScript).Exec(ctx, s.client, []string{key}, commands).AsStrSlice()
-	if classify(err) == Permission {
-		return []string{"+eval +evalsha " + pattern(key)}
-	}
-	for i, name := range names {
-		names[i] = "+" + aclName(name) + " " + pattern(key)
-	}
-	return names
-}
-
-// ACL is the smallest set of rules with which a user can do everything that
-// this program does with keys of a layout. RedisJSON registries need
-// +json.get as well, another database than 0 needs +select.
-func ACL(l segment.Layout, cluster bool) string {
-	const commands = "+type +smembers +hgetall +hscan +hlen +hget +hset +xinfo|stream +xrange +time +info +ping " +
-		"+eval +evalsha +set +get +pexpire +pttl +del"
-	anyKey := strings.NewReplacer("{ns}", l.Namespace, "{topic}", "*", "{partition}", "*", "{segment}", "*")
-	rules := []string{commands}
-	if cluster {
-		rules = append(rules, "+cluster|slots +cluster|shards +asking")
-	}
-	for _, k := range []string{l.Topics, l.Topic, l.Stream, l.SegmentStream, l.Manifest, l.Lease} {
-		if rule := "~" + anyKey.Replace(k); !slices.Contains(rules, rule) {
-			rules = append(rules, rule)
-		}
-	}
-	return strings.Join(rules, " ")
 }
 
 func (f Finding) String() string {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/segment"
@@ -50,18 +51,83 @@ func TestClusterRedirects(t *testing.T) {
 			}
 		}
 		for i := range 20 { // keys of either node
-			p := segment.Partition{Topic: "t", Number: i}
-			if ok, err := s.Swap(t.Context(), p, 0, "a", "b"); ok || err != nil {
-				t.Errorf("swap of %s: %t, %v", p, ok, err)
-			}
-			if _, err := s.Manifest(t.Context(), p); err != nil {
-				t.Errorf("manifest of %s: %v", p, err)
-			}
+			everyKind(t, s, s, segment.Partition{Topic: "t", Number: i})
+			everyKind(t, s, s, segment.Partition{Topic: "plain" + strconv.Itoa(i), Plain: true})
 		}
+		everyPartitionAtOnce(t, s)
 		if _, err := s.Topics(t.Context()); err != nil {
 			t.Errorf("topics: %v", err)
 		}
 	})
+}
+
+// everyPartitionAtOnce asks for keys of both nodes in one batch.
+func everyPartitionAtOnce(t *testing.T, s *Store) {
+	t.Helper()
+	var peeks []segment.Peek
+	var queries []segment.SizeQuery
+	for i := range 20 {
+		p := segment.Partition{Topic: "t", Number: i}
+		peeks = append(peeks, segment.Peek{Partition: p, Numbers: []segment.Number{1, 0}})
+		queries = append(queries, segment.SizeQuery{Key: "plain" + strconv.Itoa(i), Memory: true})
+	}
+	peeked, err := s.Peek(t.Context(), peeks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes, err := s.Sizes(t.Context(), queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if peeked[i].Err != nil || peeked[i].Raw[1] != "b" || sizes[i].Err != nil || sizes[i].Length != 1 {
+			t.Errorf("%d: %+v, %+v", i, peeked[i], sizes[i])
+		}
+	}
+}
+
+// TestClusterWaitsAtTheNodeOfTheKey, wherever its slot is. The nodes have no
+// replicas, which only the one that has made the change can say.
+func TestClusterWaitsAtTheNodeOfTheKey(t *testing.T) {
+	a, b := twoNodes(t)
+	c := config(a)
+	c.Cluster, c.WaitReplicas, c.Timeout = true, 1, 500*time.Millisecond
+	s := open(t, c)
+	change := func(when string) {
+		t.Helper()
+		for i := range 10 {
+			p := segment.Partition{Topic: "t", Number: i}
+			ok, err := s.Change(t.Context(), p, segment.Change{New: when, First: true, Durable: true})
+			if !ok || ClassOf(err) != NotReplicated || !strings.Contains(err.Error(), "0 of 1 replicas") {
+				t.Errorf("%s: change of %s: %t, %v", when, p, ok, err)
+			}
+			if gone, err := s.Change(t.Context(), p, segment.Change{Old: when}); !gone || err != nil {
+				t.Errorf("%s: it was not made: %t, %v", when, gone, err)
+			}
+		}
+	}
+	change("at rest")
+	idA, idB := a.Exec("CLUSTER", "MYID"), b.Exec("CLUSTER", "MYID")
+	slots := map[string]bool{}
+	for i := range 10 {
+		key := c.Layout.ManifestKey(segment.Partition{Topic: "t", Number: i})
+		if slot, _ := strconv.Atoi(a.Exec("CLUSTER", "KEYSLOT", key)); slot < 8192 {
+			slots[strconv.Itoa(slot)] = true
+		}
+	}
+	if len(slots) == 0 {
+		t.Fatal("no key lies at the first node")
+	}
+	for slot := range slots {
+		b.Exec("CLUSTER", "SETSLOT", slot, "IMPORTING", idA)
+		a.Exec("CLUSTER", "SETSLOT", slot, "MIGRATING", idB)
+	}
+	change("on the move")
+	for slot := range slots {
+		b.Exec("CLUSTER", "SETSLOT", slot, "NODE", idB)
+		a.Exec("CLUSTER", "SETSLOT", slot, "NODE", idB)
+	}
+	change("moved")
 }
 
 // TestClusterWithoutItsFirstNode: the address in the settings is that of a

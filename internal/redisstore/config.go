@@ -32,6 +32,9 @@ type Config struct {
 	Layout   segment.Layout
 	PageSize int    // most entries of one XRANGE, 1 to MaxPageSize
 	Reader   string // ReaderDirect or ReaderClient
+
+	WaitReplicas int  // replicas that must have a durable change before it counts; 0 = none
+	WaitAOF      bool // and it must be on disk, here and there (WAITAOF, Redis 7.2)
 }
 
 // How pages are read.
@@ -66,6 +69,9 @@ func (c Config) Validate() []error {
 	}
 	if c.Reader != ReaderDirect && c.Reader != ReaderClient {
 		errs = append(errs, fmt.Errorf("page-reader %q: want %s or %s", c.Reader, ReaderDirect, ReaderClient))
+	}
+	if c.WaitReplicas < 0 {
+		errs = append(errs, fmt.Errorf("wait-replicas %d: want 0 or more", c.WaitReplicas))
 	}
 	return append(errs, c.Layout.Validate()...)
 }

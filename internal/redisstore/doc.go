@@ -3,14 +3,20 @@
 // clock.
 //
 // Guarantees:
-//   - A manifest is changed only by Swap, one field of one key at a time, and
-//     only if the field's bytes are those that the caller has read.
-//   - Streams are read and never changed.
+//   - Everything that is written is written by one of three scripts, which look
+//     first and write only what they were told to: Change (an entry of a manifest,
+//     only over the bytes that the caller has read), Remove (a stream that is what
+//     was copied) and Trim (a piece that a stream begins with). None is sent twice.
+//   - A durable change that not as many replicas, or not the disk, have confirmed
+//     is never a success.
 //   - Every script and command touches one key, so a Redis Cluster serves it
-//     without hash tags.
+//     without hash tags. The keyspace is never searched.
+//   - Nothing holds the server for long: manifests come some hundreds of fields at
+//     a time, and memory is measured by samples.
 //   - A page is a whole reply of the server, or its first entries up to the
 //     memory bound; a reply that was cut is asked for again. A reader says
-//     io.EOF only when the server has answered that nothing follows.
+//     io.EOF only when it has come to its last id, or the server has answered
+//     that nothing follows.
 //   - Every call ends when its context does, or after the timeout.
 //   - Errors name the command, the key and what to do, are of a closed list
 //     of classes, and never hold the password.
@@ -19,12 +25,13 @@
 //   - A manifest with more fields than one HSCAN call returns is not read at
 //     one instant. Each entry is a true value of its time, which is all that a
 //     compare-and-set per entry needs.
+//   - After an error of class Unavailable a script may have run all the same.
 //   - A stream that changes while it is read gives what was there at each
 //     page. Who copies it compares StreamInfo from before and after.
 //   - After a connection was lost in mid-stream the reader goes on with
 //     whichever server answers at the address. After a failover that may be
 //     one that knows less; StreamInfo tells.
 //
-// Only commands of Redis 6.2 are needed. A Store may be used from any
+// Only commands of Redis 6.2 are needed, but for Config.WaitAOF. A Store may be used from any
 // goroutine; a page reader from one at a time.
 package redisstore

@@ -23,21 +23,22 @@ type Class string
 
 // The classes of errors.
 const (
-	Unavailable Class = "unavailable"  // refused, reset, timed out, loading, read-only, failing over: later it may work
-	Auth        Class = "auth"         // the server does not accept the user or the password
-	Permission  Class = "permission"   // the user's ACL lacks a command or a key
-	WrongType   Class = "wrong-type"   // the key holds something else
-	NoMemory    Class = "no-memory"    // maxmemory is reached and nothing may be evicted
-	OutputLimit Class = "output-limit" // the server cuts even a reply of one entry
-	WrongMode   Class = "wrong-mode"   // cluster node without korvet.redis.cluster, or the other way round
-	TLS         Class = "tls"          // no TLS on the other side, or a certificate that is not trusted
-	Protocol    Class = "protocol"     // a reply that makes no sense
-	Other       Class = "other"        // any other error reply
+	Unavailable   Class = "unavailable"    // refused, reset, timed out, loading, read-only, failing over: later it may work
+	Auth          Class = "auth"           // the server does not accept the user or the password
+	Permission    Class = "permission"     // the user's ACL lacks a command or a key
+	WrongType     Class = "wrong-type"     // the key holds something else
+	NoMemory      Class = "no-memory"      // maxmemory is reached and nothing may be evicted
+	OutputLimit   Class = "output-limit"   // the server cuts even a reply of one entry
+	WrongMode     Class = "wrong-mode"     // cluster node without korvet.redis.cluster, or the other way round
+	TLS           Class = "tls"            // no TLS on the other side, or a certificate that is not trusted
+	Protocol      Class = "protocol"       // a reply that makes no sense
+	NotReplicated Class = "not-replicated" // a durable change that was made, and not confirmed by all that should
+	Other         Class = "other"          // any other error reply
 )
 
 // Classes lists every class, in the order of the documentation.
 func Classes() []Class {
-	return []Class{Unavailable, Auth, Permission, WrongType, NoMemory, OutputLimit, WrongMode, TLS, Protocol, Other}
+	return []Class{Unavailable, Auth, Permission, WrongType, NoMemory, OutputLimit, WrongMode, TLS, Protocol, NotReplicated, Other}
 }
 
 // Error is what every call of this package returns when Redis did not do
@@ -128,10 +129,10 @@ func wrap(ctx context.Context, op, key string, err error) error {
 	}
 	class := classify(err)
 	switch {
-	case class == WrongType && op[0] == 'X': // the commands of streams
+	case class == WrongType && ofStream(op):
 		err = fmt.Errorf("%w: %w", segment.ErrWrongType, err)
 	case class == Permission:
-		err = fmt.Errorf("%w (the user's ACL needs +%s, and a ~ rule for the key)", err, aclName(op))
+		err = fmt.Errorf("%w (the user's ACL needs +%s, and a ~ rule for the key)", err, aclNeeds(op))
 	case isTimeout(err):
 		err = errTimeout
 	case errors.Is(err, io.EOF):
@@ -140,14 +141,25 @@ func wrap(ctx context.Context, op, key string, err error) error {
 	return &Error{Op: op, Key: key, Class: class, Err: err}
 }
 
-// aclName is a command as ACL rules write it: "XINFO STREAM" is
-// xinfo|stream. For the script, which commands inside it count as well.
-func aclName(op string) string {
-	if op == opSwap {
-		return "eval +evalsha +hget +hset"
+// ofStream says whether a command works on streams.
+func ofStream(op string) bool { return op[0] == 'X' || op == opRemove }
+
+// aclNeeds are the commands that the user needs for a command: those inside a
+// script count as well.
+func aclNeeds(op string) string {
+	switch op {
+	case opChange:
+		return "eval +evalsha +hget +hset +hdel +hlen"
+	case opRemove:
+		return "eval +evalsha +xinfo|stream +unlink"
+	case opTrim:
+		return "eval +evalsha +xrange +xtrim"
 	}
-	return strings.ReplaceAll(strings.ToLower(op), " ", "|")
+	return aclName(op)
 }
+
+// aclName is a command as ACL rules write it: "XINFO STREAM" is xinfo|stream.
+func aclName(op string) string { return strings.ReplaceAll(strings.ToLower(op), " ", "|") }
 
 // classify sorts an error of either reader or of the general client.
 func classify(err error) Class {

@@ -22,7 +22,7 @@ func config(s *redisserver.Server) Config {
 
 func open(t testing.TB, c Config, patterns ...segment.TopicPattern) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), c, patterns)
+	s, err := Open(t.Context(), c, patterns, nil)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -64,7 +64,7 @@ func entriesOf(p *segment.Page) []entry {
 
 // readAll reads a stream to its end and says in how many pages it came.
 func readAll(ctx context.Context, s *Store, key string) (all []entry, pages int, err error) {
-	r := s.Pages(key)
+	r := s.Pages(key, segment.ID{}, segment.ID{})
 	defer r.Close()
 	var p segment.Page
 	for {
@@ -77,6 +77,21 @@ func readAll(ctx context.Context, s *Store, key string) (all []entry, pages int,
 		all = append(all, entriesOf(&p)...)
 		pages++
 	}
+}
+
+// contents reads a manifest and checks that it came whole.
+func contents(ctx context.Context, s *Store, p segment.Partition) (map[string]string, error) {
+	m := map[string]string{}
+	n, err := s.Each(ctx, p, func(field, value string) { m[field] = value })
+	if err == nil && int64(len(m)) < n {
+		err = fmt.Errorf("%d of %d fields", len(m), n)
+	}
+	return m, err
+}
+
+// swap replaces an entry of the manifest of orders.
+func swap(ctx context.Context, s *Store, n segment.Number, old, new string) (bool, error) {
+	return s.Change(ctx, orders, segment.Change{Number: n, Old: old, New: new})
 }
 
 // eventually polls until the condition holds.

@@ -14,115 +14,118 @@ import (
 // one never holds the server for longer than one such reply takes.
 const scanCount = 500
 
-// scanTries bounds how often a manifest that changes in size while it is
-// scanned is scanned again, before it is read with one HGETALL.
-const scanTries = 3
-
-// Manifest reads the manifest of a partition; a partition that has none
-// gives an empty one. It never returns a part of a manifest: entries that are
-// there from the first call of HSCAN to the last are returned, and if the
-// number of fields differs afterwards, as it would if the server behind the
-// address had changed in mid-scan, the scan is made again.
-func (s *Store) Manifest(ctx context.Context, p segment.Partition) (segment.Manifest, error) {
+// Each gives every field of a partition's manifest with its value, in no
+// order; a partition that has no manifest gives none. It holds one reply of
+// the server at a time, however large the manifest is.
+//
+// A field that is there from the first reply to the last comes at least once,
+// and may come again; the last value counts. fields is how many must have
+// come: the smaller of the two numbers of fields that the server has told, at
+// the beginning and at the end. Fewer mean that what came is not the whole
+// manifest, as when the server behind the address has changed in between. A
+// field that was removed while another was added can look like that too; then
+// the next call settles it.
+func (s *Store) Each(ctx context.Context, p segment.Partition, take func(field, value string)) (fields int64, err error) {
 	key := s.cfg.Layout.ManifestKey(p)
-	for range scanTries {
-		pairs, calls, err := s.scan(ctx, key)
-		if err != nil {
-			return segment.Manifest{}, err
-		}
-		if calls == 1 {
-			return segment.ParseManifest(p, pairs), nil
-		}
-		n, err := s.do(ctx, s.client.B().Hlen().Key(key).Build()).AsInt64()
-		if err != nil {
-			return segment.Manifest{}, wrap(ctx, "HLEN", key, err)
-		}
-		if int(n) == len(pairs)/2 {
-			return segment.ParseManifest(p, pairs), nil
-		}
+	cursor, came, err := s.scan(ctx, key, 0, take)
+	if err != nil || cursor == 0 {
+		return came, err
 	}
-	pairs, err := s.hash(ctx, key)
-	return segment.ParseManifest(p, pairs), err
-}
-
-// scan returns the fields and values of a Hash in turn, each field once, and
-// how many calls that took.
-func (s *Store) scan(ctx context.Context, key string) (pairs []string, calls int, err error) {
-	at := map[string]int{} // HSCAN may return a field again: the later value counts
-	for cursor := uint64(0); ; {
-		cmd := s.client.B().Hscan().Key(key).Cursor(cursor).Count(scanCount).Build()
-		part, err := s.do(ctx, cmd).AsScanEntry()
-		if err == nil && len(part.Elements)%2 != 0 {
-			err = fmt.Errorf("%w: a field without value", errProtocol)
-		}
-		if err != nil {
-			return nil, 0, wrap(ctx, "HSCAN", key, err)
-		}
-		calls++
-		if calls == 1 && part.Cursor == 0 {
-			return part.Elements, calls, nil
-		}
-		pairs = merge(pairs, at, part.Elements)
-		if cursor = part.Cursor; cursor == 0 {
-			return pairs, calls, nil
-		}
-	}
-}
-
-func merge(pairs []string, at map[string]int, more []string) []string {
-	for i := 0; i < len(more); i += 2 {
-		if j, ok := at[more[i]]; ok {
-			pairs[j+1] = more[i+1]
-			continue
-		}
-		at[more[i]] = len(pairs)
-		pairs = append(pairs, more[i], more[i+1])
-	}
-	return pairs
-}
-
-// hash reads a Hash with one command.
-func (s *Store) hash(ctx context.Context, key string) ([]string, error) {
-	m, err := s.do(ctx, s.client.B().Hgetall().Key(key).Build()).AsStrMap()
+	before, err := s.hlen(ctx, key)
 	if err != nil {
-		return nil, wrap(ctx, "HGETALL", key, err)
+		return 0, err
 	}
-	pairs := make([]string, 0, 2*len(m))
-	for field, value := range m {
-		pairs = append(pairs, field, value)
+	for cursor != 0 {
+		if cursor, _, err = s.scan(ctx, key, cursor, take); err != nil {
+			return 0, err
+		}
 	}
-	return pairs, nil
+	after, err := s.hlen(ctx, key)
+	return min(before, after), err
 }
 
-const opSwap = "EVALSHA"
-
-// swapScript is the only write to a manifest. HGET gives false for a field
-// that is not there, which equals no text.
-const swapScript = `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-  return 1
-end
-return 0`
-
-// Swap replaces the entry of a segment if, at that moment, its bytes are old.
-// False means that they were not: somebody else was faster, and nothing was
-// changed. After an error of class Unavailable it may have been done all the
-// same: the answer was lost, and only reading the manifest again tells.
-func (s *Store) Swap(ctx context.Context, p segment.Partition, n segment.Number, old, new string) (bool, error) {
-	key := s.cfg.Layout.ManifestKey(p)
-	limited, done := limit(ctx, s.cfg.timeout())
-	defer done()
-	swapped, err := s.swap.Exec(limited, s.client, []string{key}, []string{n.String(), old, new}).AsInt64()
+// scan makes one call of HSCAN, and says where to go on, 0 at the end, and how
+// many fields have come.
+func (s *Store) scan(ctx context.Context, key string, cursor uint64, take func(field, value string)) (next uint64, came int64, err error) {
+	cmd := s.client.B().Hscan().Key(key).Cursor(cursor).Count(scanCount).Build()
+	part, err := s.do(ctx, cmd).AsScanEntry()
+	if err == nil && len(part.Elements)%2 != 0 {
+		err = fmt.Errorf("%w: a field without value", errProtocol)
+	}
 	if err != nil {
-		return false, wrap(ctx, opSwap, key, hintReadOnly(err))
+		return 0, 0, wrap(ctx, "HSCAN", key, err)
 	}
-	return swapped == 1, nil
+	for i := 0; i < len(part.Elements); i += 2 {
+		take(part.Elements[i], part.Elements[i+1])
+	}
+	return part.Cursor, int64(len(part.Elements) / 2), nil
 }
 
-// hintReadOnly says what a write that a replica refused means.
-func hintReadOnly(err error) error {
-	if r, ok := rueidis.IsRedisErr(err); ok && classifyReply(r.Error()) == Unavailable {
-		return fmt.Errorf("%w (nothing was changed; writes need the primary, up and able to save)", err)
+func (s *Store) hlen(ctx context.Context, key string) (int64, error) {
+	n, err := s.do(ctx, s.client.B().Hlen().Key(key).Build()).AsInt64()
+	return n, wrap(ctx, "HLEN", key, err)
+}
+
+// Peek reads some entries of several manifests, one answer per question in
+// the same order. Questions go out together, some hundreds at a time. An error
+// means that there are no answers; one that concerns a single manifest, such
+// as a key of another type, is in its answer. A field with an empty value
+// looks like one that is not there.
+func (s *Store) Peek(ctx context.Context, q []segment.Peek) ([]segment.Peeked, error) {
+	answers := make([]segment.Peeked, len(q))
+	err := batches(ctx, len(q), func(ctx context.Context, lo, hi int) error {
+		return s.peek(ctx, q[lo:hi], answers[lo:hi])
+	})
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return answers, nil
+}
+
+func (s *Store) peek(ctx context.Context, q []segment.Peek, answers []segment.Peeked) error {
+	var cmds []rueidis.Completed
+	for _, peek := range q {
+		key := s.cfg.Layout.ManifestKey(peek.Partition)
+		cmds = append(cmds, s.client.B().Hlen().Key(key).Build())
+		if len(peek.Numbers) > 0 {
+			fields := make([]string, len(peek.Numbers))
+			for i, n := range peek.Numbers {
+				fields[i] = n.String()
+			}
+			cmds = append(cmds, s.client.B().Hmget().Key(key).Field(fields...).Build())
+		}
+	}
+	replies := s.doMulti(ctx, cmds...)
+	for i, peek := range q {
+		use := replies[:1]
+		if len(peek.Numbers) > 0 {
+			use = replies[:2]
+		}
+		replies = replies[len(use):]
+		answers[i] = readPeek(ctx, s.cfg.Layout.ManifestKey(peek.Partition), len(peek.Numbers), use)
+		if outage(answers[i].Err) {
+			return answers[i].Err
+		}
+	}
+	return nil
+}
+
+func readPeek(ctx context.Context, key string, numbers int, replies []rueidis.RedisResult) segment.Peeked {
+	fields, err := replies[0].AsInt64()
+	if err != nil {
+		return segment.Peeked{Err: wrap(ctx, "HLEN", key, err)}
+	}
+	answer := segment.Peeked{Fields: fields}
+	if numbers == 0 {
+		return answer
+	}
+	values, err := replies[1].AsStrSlice() // "" for nil
+	if err == nil && len(values) != numbers {
+		err = fmt.Errorf("%w: %d values for %d fields", errProtocol, len(values), numbers)
+	}
+	if err != nil {
+		return segment.Peeked{Err: wrap(ctx, "HMGET", key, err)}
+	}
+	answer.Raw = values
+	return answer
 }

@@ -85,7 +85,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			if c.Timeout == 0 {
 				c.Timeout = 3 * time.Second
 			}
-			s, err := Open(t.Context(), c.Config, nil)
+			s, err := Open(t.Context(), c.Config, nil, nil)
 			if err == nil {
 				s.Close()
 				t.Fatal("open: no error")
@@ -110,7 +110,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err = Open(ctx, Config{URI: "redis://" + l.Addr().String(), Timeout: time.Second}, nil)
+	_, err = Open(ctx, Config{URI: "redis://" + l.Addr().String(), Timeout: time.Second}, nil, nil)
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 500*time.Millisecond {
 		t.Errorf("%v after %s", err, time.Since(start))
 	}
@@ -133,7 +133,7 @@ func TestNoErrorRepeatsThePassword(t *testing.T) {
 			wg.Go(func() { parrot(c) })
 		}
 	})
-	s, err := Open(t.Context(), Config{URI: "redis://:sesame@" + l.Addr().String(), Layout: segment.DefaultLayout(), PageSize: 1}, nil)
+	s, err := Open(t.Context(), Config{URI: "redis://:sesame@" + l.Addr().String(), Layout: segment.DefaultLayout(), PageSize: 1}, nil, nil)
 	if err == nil {
 		_, _, err = readAll(t.Context(), s, "s")
 		s.Close()

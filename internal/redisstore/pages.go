@@ -80,11 +80,12 @@ func newPages(from source, key string, first, last segment.ID, pageSize int) *pa
 // Next fills the page with the entries that follow; io.EOF comes instead of
 // an empty page.
 //
-// The end is a reply without entries, and nothing else: a reply with fewer
-// than were asked for is followed by one more question. A connection lost in
-// mid-reply, which is how the server refuses a reply beyond its
-// client-output-buffer-limit, is followed by a request for half as many from
-// the same id. What can pass, such as LOADING, is tried again a few times.
+// The end is a reply without entries, or the last id that is wanted, and
+// nothing else: a reply with fewer entries than were asked for is followed by
+// one more question. A connection lost in mid-reply, which is how the server
+// refuses a reply beyond its client-output-buffer-limit, is followed by a
+// request for half as many from the same id. What can pass, such as LOADING,
+// is tried again a few times.
 func (r *pages) Next(ctx context.Context, into *segment.Page) error {
 	if r.err == nil {
 		r.err = r.read(ctx, into)
@@ -149,7 +150,7 @@ func (r *pages) accept(p *segment.Page, s sample) error {
 	if s.left > 0 {
 		r.pace.left(s.left)
 	}
-	r.ended = last == segment.MaxID() // the server refuses a range behind it
+	r.ended = last == r.to // and behind the largest id that there is the server refuses a range
 	return nil
 }
 

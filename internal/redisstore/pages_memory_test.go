@@ -26,7 +26,7 @@ func TestPagesStayBelowTheMemoryBound(t *testing.T) {
 		server.Pipe(redisserver.AppendCommand(nil, "XADD", "s", fmt.Sprintf("2-%d", i), "f", large))
 	}
 	s := openReader(t, config(server), ReaderDirect)
-	r := s.Pages("s")
+	r := s.Pages("s", segment.ID{}, segment.ID{})
 	defer r.Close()
 	var p segment.Page
 	var mem runtime.MemStats

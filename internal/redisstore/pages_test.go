@@ -109,18 +109,19 @@ func TestPagesOfBounds(t *testing.T) {
 	server.Pipe(adds("s", edgeCases()[6:3006])) // 10-0 to 10-2999
 	readers(t, func(t *testing.T, reader string) {
 		s := openReader(t, config(server), reader)
-		r := newPages(s.pages, "s", segment.ID{Ms: 10, Seq: 100}, segment.ID{Ms: 10, Seq: 1099}, 300)
-		defer r.Close()
-		n := 0
-		for p := (segment.Page{}); ; n += p.Len() {
-			if err := r.Next(t.Context(), &p); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
+		seq := func(n uint64) segment.ID { return segment.ID{Ms: 10, Seq: n} }
+		for _, c := range []struct {
+			from, to segment.ID
+			want     int
+		}{
+			{seq(100), seq(1099), 1000}, {seq(100), segment.ID{}, 2900}, {segment.ID{}, seq(99), 100}, {segment.ID{}, segment.ID{}, 3000},
+			{seq(7), seq(7), 1}, {seq(8), seq(7), 0}, {segment.ID{Ms: 11}, segment.MaxID(), 0}, {segment.ID{Ms: 1}, segment.ID{Ms: 9}, 0},
+		} {
+			r := s.Pages("s", c.from, c.to)
+			n, _, err := drain(t.Context(), r)
+			if err = errors.Join(err, r.Close()); err != nil || n != c.want {
+				t.Errorf("from %s to %s: %d entries, %v; want %d", c.from, c.to, n, err, c.want)
 			}
-		}
-		if n != 1000 {
-			t.Errorf("%d entries, want 1000", n)
 		}
 	})
 }
@@ -130,7 +131,7 @@ func TestPagesGoOnBehindWhatWasAppended(t *testing.T) {
 	server.Exec("XADD", "s", "1-0", "f", "v")
 	readers(t, func(t *testing.T, reader string) {
 		s := openReader(t, config(server), reader)
-		r := s.Pages("s")
+		r := s.Pages("s", segment.ID{}, segment.ID{})
 		var p segment.Page
 		if err := r.Next(t.Context(), &p); err != nil {
 			t.Fatal(err)
@@ -201,7 +202,7 @@ func TestPagesSurviveLostConnections(t *testing.T) {
 	server.Pipe(messages("s", 20_000))
 	readers(t, func(t *testing.T, reader string) {
 		s := openReader(t, config(server), reader)
-		r := s.Pages("s")
+		r := s.Pages("s", segment.ID{}, segment.ID{})
 		defer r.Close()
 		n := 0
 		for p, i := (segment.Page{}), 0; ; i++ {
@@ -274,7 +275,7 @@ func TestPagesCancelInterruptsAtOnce(t *testing.T) {
 	server.Pipe(messages("s", 5_000))
 	readers(t, func(t *testing.T, reader string) {
 		s := openReader(t, config(server), reader)
-		r := s.Pages("s")
+		r := s.Pages("s", segment.ID{}, segment.ID{})
 		var p segment.Page
 		if err := r.Next(t.Context(), &p); err != nil {
 			t.Fatal(err)
@@ -331,20 +332,14 @@ func TestPagesLeaveTheServerToOthers(t *testing.T) {
 	server.Exec("CONFIG", "RESETSTAT")
 	pages := 0
 	for range 3 {
-		r := s.Pages("s")
+		r := s.Pages("s", segment.ID{}, segment.ID{})
 		_, n, err := drain(t.Context(), r)
 		if err = errors.Join(err, r.Close()); err != nil {
 			t.Fatal(err)
 		}
 		pages += n
 	}
-	_, rest, _ := strings.Cut(server.Exec("INFO", "commandstats"), "cmdstat_xrange:")
-	_, rest, _ = strings.Cut(rest, "usec_per_call=")
-	text, _, _ := strings.Cut(rest, ",")
-	usec, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	usec := usecPerCall(t, server, "xrange")
 	t.Logf("%d pages of %d entries, %.0f us of the server's time each", pages, 600_000/pages, usec)
 	if usec > 4000 {
 		t.Errorf("a page holds the server for %.0f us, want about 2000 at most", usec)

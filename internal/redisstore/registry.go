@@ -26,9 +26,12 @@ const (
 // hashBatch is how many topics' Hashes are asked for in one go.
 const hashBatch = 500
 
-// Topics returns every known topic in the order of their names, those that
-// can't be worked on with their Err set: the registry's and those that
-// korvet.topics[] declares. An error means that nothing is known.
+// Topics returns every known topic, and behind them every plain stream, both
+// in the order of their names, those that can't be worked on with their Err
+// set. Topics are the registry's and those that korvet.topics[] declares;
+// streams are those that korvet.streams[] declares, and what it matches of the
+// Set of plain streams. That is asked for only where there is a pattern, and
+// the keyspace is never searched. An error means that nothing is known.
 //
 // A topic of the Set without a Hash has the settings of its patterns, and
 // the defaults. One whose Hash holds something else is parked.
@@ -37,22 +40,74 @@ func (s *Store) Topics(ctx context.Context) ([]segment.Topic, error) {
 	if err != nil {
 		return nil, err
 	}
+	streams, err := s.plainStreams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.kind.Store(&kind)
+	return append(s.resolveTopics(own), streams...), nil
+}
+
+func (s *Store) resolveTopics(own map[string]settings) []segment.Topic {
+	declared := map[string]bool{}
 	for _, p := range s.patterns {
 		if _, known := own[p.Name]; p.Declares() && !known {
 			own[p.Name] = settings{}
+			declared[p.Name] = true
 		}
 	}
 	topics := make([]segment.Topic, 0, len(own))
 	for name, set := range own {
 		t := segment.ResolveTopic(name, set.values, s.patterns)
+		t.Declared = declared[name]
 		if set.err != nil {
 			t.Err = set.err
 		}
 		topics = append(topics, t)
 	}
+	return sorted(topics)
+}
+
+func sorted(topics []segment.Topic) []segment.Topic {
 	slices.SortFunc(topics, func(a, b segment.Topic) int { return strings.Compare(a.Name, b.Name) })
-	s.kind.Store(&kind)
-	return topics, nil
+	return topics
+}
+
+// plainStreams are the streams that no topic stands behind.
+func (s *Store) plainStreams(ctx context.Context) ([]segment.Topic, error) {
+	if len(s.streams) == 0 {
+		return []segment.Topic{}, nil
+	}
+	key := s.cfg.Layout.StreamsKey()
+	members, err := s.do(ctx, s.client.B().Smembers().Key(key).Build()).AsStrSlice()
+	if err != nil {
+		return nil, wrap(ctx, "SMEMBERS", key, wantSet(err))
+	}
+	listed := map[string]bool{}
+	for _, member := range members {
+		listed[member] = true
+	}
+	for _, p := range s.streams {
+		if !listed[p.Key] && p.Declares() {
+			listed[p.Key] = false
+		}
+	}
+	var streams []segment.Topic
+	for key, inSet := range listed {
+		if t, ok := segment.ResolveStream(key, s.cfg.Layout, s.streams); ok {
+			t.Declared = !inSet
+			streams = append(streams, t)
+		}
+	}
+	return sorted(streams), nil
+}
+
+// wantSet says what the key of the plain streams should be.
+func wantSet(err error) error {
+	if classify(err) != WrongType {
+		return err
+	}
+	return fmt.Errorf("%w; want a set of the plain streams' keys", err)
 }
 
 // RegistryKind says which kind of registry the last call of Topics has found.

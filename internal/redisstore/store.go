@@ -21,19 +21,22 @@ import (
 type Store struct {
 	cfg      Config
 	patterns []segment.TopicPattern
+	streams  []segment.StreamPattern
 	client   rueidis.Client
 	pages    source // how a page is fetched
-	swap     *rueidis.Lua
+	scripts  scripts
 	kind     atomic.Pointer[RegistryKind]
 }
 
-// Open connects to Redis. The patterns are those of korvet.topics[]: they
-// complete the topics' settings, and those that are plain names make a topic
-// known.
+// Open connects to Redis. The topics' patterns are those of korvet.topics[]:
+// they complete the topics' settings, and those that are plain names make a
+// topic known; the streams' are those of korvet.streams[].
 //
 // An error of class Unavailable means that it may be tried again; for any
-// other class the settings or the server have to be changed first.
-func Open(ctx context.Context, c Config, patterns []segment.TopicPattern) (*Store, error) {
+// other class the settings or the server have to be changed first. One of
+// those is a server that can't do what the settings want durable changes to
+// wait for.
+func Open(ctx context.Context, c Config, topics []segment.TopicPattern, streams []segment.StreamPattern) (*Store, error) {
 	o, err := clientOption(c)
 	if err != nil {
 		return nil, err
@@ -42,8 +45,14 @@ func Open(ctx context.Context, c Config, patterns []segment.TopicPattern) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: c, patterns: patterns, client: client, swap: rueidis.NewLuaScript(swapScript)}
-	if s.pages, err = s.openPages(ctx, o); err != nil {
+	s := &Store{cfg: c, patterns: topics, streams: streams, client: client, scripts: newScripts()}
+	if c.WaitAOF {
+		err = s.checkAOF(ctx)
+	}
+	if err == nil {
+		s.pages, err = s.openPages(ctx, o)
+	}
+	if err != nil {
 		client.Close()
 		return nil, err
 	}

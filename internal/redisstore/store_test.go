@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,136 +44,6 @@ func ordersKey() string { return segment.DefaultLayout().ManifestKey(orders) }
 
 const sealed = `{"v":1,"state":"SEALED","tier":"LOCAL","count":7}`
 
-func TestManifestAndSwap(t *testing.T) {
-	backends(t, func(t *testing.T, s *Store, exec func(...string) string) {
-		m, err := s.Manifest(t.Context(), orders)
-		if err != nil || len(m.Entries) != 0 || m.Partition != orders {
-			t.Fatalf("absent manifest: %+v, %v", m, err)
-		}
-		exec("HSET", ordersKey(), "0", sealed, "10", "not JSON", "9", sealed, "owner", "x")
-		m, err = s.Manifest(t.Context(), orders)
-		if err != nil || len(m.Entries) != 3 || m.Entries[1].Number != 9 || m.Entries[2].Err == nil || len(m.Alien) != 1 {
-			t.Fatalf("manifest: %+v, %v", m, err)
-		}
-		for _, c := range []struct {
-			n        segment.Number
-			old, new string
-			want     bool
-		}{
-			{0, sealed + " ", "x", false}, {1, "", "x", false}, {1, "nil", "x", false}, {0, sealed, "\x00new\xff", true},
-			{0, sealed, "x", false}, {0, "\x00new\xff", sealed, true},
-		} {
-			got, err := s.Swap(t.Context(), orders, c.n, c.old, c.new)
-			if err != nil || got != c.want {
-				t.Errorf("swap %d from %q to %q: %t, %v; want %t", c.n, c.old, c.new, got, err, c.want)
-			}
-		}
-		if got := exec("HGET", ordersKey(), "0"); got != sealed {
-			t.Errorf("entry 0 = %q", got)
-		}
-		if got := exec("HLEN", ordersKey()); got != "4" {
-			t.Errorf("%s fields, want 4: a swap that was lost made one", got)
-		}
-	})
-}
-
-func TestSwapHasOneWinner(t *testing.T) {
-	server := redisserver.Start(t)
-	s := open(t, config(server))
-	server.Exec("HSET", ordersKey(), "0", sealed)
-	var wg sync.WaitGroup
-	won := make(chan int, 20)
-	for i := range 20 {
-		wg.Go(func() {
-			ok, err := s.Swap(t.Context(), orders, 0, sealed, fmt.Sprintf("writer %d", i))
-			if err != nil {
-				t.Error(err)
-			}
-			if ok {
-				won <- i
-			}
-		})
-	}
-	wg.Wait()
-	if len(won) != 1 {
-		t.Fatalf("%d writers won", len(won))
-	}
-	if got, want := server.Exec("HGET", ordersKey(), "0"), fmt.Sprintf("writer %d", <-won); got != want {
-		t.Errorf("entry = %q, want %q", got, want)
-	}
-	server.Exec("SCRIPT", "FLUSH")
-	if ok, err := s.Swap(t.Context(), orders, 0, server.Exec("HGET", ordersKey(), "0"), sealed); err != nil || !ok {
-		t.Errorf("swap after SCRIPT FLUSH: %t, %v", ok, err)
-	}
-}
-
-func TestSwapSaysWhyItFailed(t *testing.T) {
-	server := redisserver.Start(t)
-	s := open(t, config(server))
-	server.Exec("HSET", ordersKey(), "0", sealed)
-	for _, c := range []struct {
-		name  string
-		set   []string
-		unset []string
-		class Class
-	}{
-		{"replica", []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}, Unavailable},
-		{"no memory", []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}, NoMemory},
-		{"no replicas", []string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}, Unavailable},
-	} {
-		server.Exec(c.set...)
-		ok, err := s.Swap(t.Context(), orders, 0, sealed, "x")
-		if ok || ClassOf(err) != c.class || !strings.Contains(err.Error(), ordersKey()) {
-			t.Errorf("%s: %t, class %s, %v", c.name, ok, ClassOf(err), err)
-		}
-		server.Exec(c.unset...)
-	}
-	server.Exec("DEL", ordersKey())
-	server.Exec("SET", ordersKey(), "text")
-	if _, err := s.Swap(t.Context(), orders, 0, sealed, "x"); ClassOf(err) != WrongType || errors.Is(err, segment.ErrWrongType) {
-		t.Errorf("swap in a text: class %s, %v", ClassOf(err), err)
-	}
-	if _, err := s.Manifest(t.Context(), orders); ClassOf(err) != WrongType || !strings.Contains(err.Error(), ordersKey()) {
-		t.Errorf("read a text as manifest: class %s, %v", ClassOf(err), err)
-	}
-}
-
-func TestLargeManifestIsWhole(t *testing.T) {
-	server := redisserver.Start(t)
-	s := open(t, config(server))
-	const n = 5_000
-	var b []byte
-	for i := range n {
-		b = redisserver.AppendCommand(b, "HSET", ordersKey(), fmt.Sprint(i), sealed)
-	}
-	server.Pipe(b)
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() { // entries that change, and come and go, while it is scanned
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if _, err := s.Swap(t.Context(), orders, segment.Number(i%n), sealed, sealed); err != nil {
-				t.Error(err)
-				return
-			}
-			s.client.Do(t.Context(), s.client.B().Hset().Key(ordersKey()).FieldValue().FieldValue(fmt.Sprintf("x%d", i%7), "").Build())
-			s.client.Do(t.Context(), s.client.B().Hdel().Key(ordersKey()).Field(fmt.Sprintf("x%d", (i+3)%7)).Build())
-		}
-	})
-	for range 5 {
-		m, err := s.Manifest(t.Context(), orders)
-		if err != nil || len(m.Entries) != n {
-			t.Fatalf("%d entries, %v; want %d", len(m.Entries), err, n)
-		}
-	}
-	close(stop)
-	wg.Wait()
-}
-
 func TestStreamInfo(t *testing.T) {
 	backends(t, func(t *testing.T, s *Store, exec func(...string) string) {
 		if info, err := s.StreamInfo(t.Context(), "absent"); err != nil || info != (segment.StreamInfo{}) {
@@ -200,12 +69,12 @@ func TestStreamInfoOfANewServer(t *testing.T) {
 		server.Exec("XADD", "s", id, "f", "v")
 	}
 	server.Exec("XDEL", "s", "1-2")
-	want := segment.StreamInfo{Exists: true, Length: 2, LastID: segment.ID{Ms: 1, Seq: 3}, EntriesAdded: 3, MaxDeletedID: segment.ID{Ms: 1, Seq: 2}}
+	want := segment.StreamInfo{Exists: true, Length: 2, FirstID: segment.ID{Ms: 1, Seq: 1}, LastID: segment.ID{Ms: 1, Seq: 3}, EntriesAdded: 3, MaxDeletedID: segment.ID{Ms: 1, Seq: 2}}
 	if info, err := s.StreamInfo(t.Context(), "s"); err != nil || info != want {
 		t.Errorf("%+v, %v; want %+v", info, err, want)
 	}
 	server.Exec("XTRIM", "s", "MAXLEN", "0")
-	if info, err := s.StreamInfo(t.Context(), "s"); err != nil || !info.Exists || info.Length != 0 || info.LastID != want.LastID {
+	if info, err := s.StreamInfo(t.Context(), "s"); err != nil || !info.Exists || info.Length != 0 || !info.FirstID.IsZero() || info.LastID != want.LastID {
 		t.Errorf("emptied: %+v, %v", info, err)
 	}
 }
@@ -220,7 +89,10 @@ func TestNow(t *testing.T) {
 
 func TestCallsFailAtOnceOnAServerThatIsGoneAndWorkAfterwards(t *testing.T) {
 	server := redisserver.Start(t)
-	s := open(t, config(server))
+	c := config(server)
+	s := open(t, c)
+	c.WaitReplicas = 1
+	durable := open(t, c)
 	if _, err := s.Now(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -232,10 +104,20 @@ func TestCallsFailAtOnceOnAServerThatIsGoneAndWorkAfterwards(t *testing.T) {
 	start := time.Now()
 	calls := map[string]func() error{
 		"Now":        func() error { _, err := s.Now(t.Context()); return err },
-		"Manifest":   func() error { _, err := s.Manifest(t.Context(), orders); return err },
+		"Each":       func() error { _, err := contents(t.Context(), s, orders); return err },
+		"Peek":       func() error { _, err := s.Peek(t.Context(), []segment.Peek{{Partition: orders}}); return err },
+		"Sizes":      func() error { _, err := s.Sizes(t.Context(), []segment.SizeQuery{{Key: "s"}}); return err },
+		"Groups":     func() error { _, err := s.Groups(t.Context(), "s"); return err },
+		"Remove":     func() error { _, err := s.Remove(t.Context(), "s", segment.StreamInfo{}); return err },
+		"Trim":       func() error { _, err := s.Trim(t.Context(), "s", segment.Piece{Count: 1}); return err },
+		"Known":      func() error { _, err := s.Known(t.Context()); return err },
 		"Topics":     func() error { _, err := s.Topics(t.Context()); return err },
 		"StreamInfo": func() error { _, err := s.StreamInfo(t.Context(), "s"); return err },
-		"Swap":       func() error { _, err := s.Swap(t.Context(), orders, 0, "a", "b"); return err },
+		"Change":     func() error { _, err := swap(t.Context(), s, 0, "a", "b"); return err },
+		"Durable": func() error {
+			_, err := durable.Change(t.Context(), orders, segment.Change{Old: "a", Durable: true})
+			return err
+		},
 	}
 	for name, call := range calls {
 		if err := call(); ClassOf(err) != Unavailable || errors.Is(err, io.EOF) {
@@ -243,7 +125,7 @@ func TestCallsFailAtOnceOnAServerThatIsGoneAndWorkAfterwards(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("five refused calls took %s", took)
+		t.Errorf("the refused calls took %s", took)
 	}
 	server.Relaunch()
 	for name, call := range calls {
@@ -262,10 +144,10 @@ func TestCallsEndWithTheirContextOnAServerThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	start := time.Now()
-	if _, err := s.Manifest(ctx, orders); !errors.Is(err, context.Canceled) || time.Since(start) > 250*time.Millisecond {
+	if _, err := contents(ctx, s, orders); !errors.Is(err, context.Canceled) || time.Since(start) > 250*time.Millisecond {
 		t.Errorf("%v after %s", err, time.Since(start))
 	}
-	if _, err := s.Manifest(t.Context(), orders); ClassOf(err) != Unavailable || !strings.Contains(err.Error(), "in time") {
+	if _, err := contents(t.Context(), s, orders); ClassOf(err) != Unavailable || !strings.Contains(err.Error(), "in time") {
 		t.Errorf("class %s, %v", ClassOf(err), err)
 	}
 	server.Thaw()

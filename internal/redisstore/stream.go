@@ -45,7 +45,7 @@ func readInfo(reply map[string]rueidis.RedisMessage) (segment.StreamInfo, error)
 	if !ok {
 		return info, fmt.Errorf("%w: no length", errProtocol)
 	}
-	var errs [4]error
+	var errs [5]error
 	info.Length, errs[0] = length.AsInt64()
 	if info.LastID, errs[1] = readID(reply, "last-generated-id"); info.LastID.IsZero() && errs[1] == nil && info.Length > 0 {
 		errs[1] = errors.New("no last-generated-id")
@@ -54,6 +54,7 @@ func readInfo(reply map[string]rueidis.RedisMessage) (segment.StreamInfo, error)
 	if added, ok := reply["entries-added"]; ok {
 		info.EntriesAdded, errs[3] = added.AsInt64()
 	}
+	info.FirstID, errs[4] = readFirstID(reply)
 	if err := errors.Join(errs[:]...); err != nil {
 		return info, fmt.Errorf("%w: %w", errProtocol, err)
 	}
@@ -73,8 +74,25 @@ func readID(reply map[string]rueidis.RedisMessage, name string) (segment.ID, err
 	return segment.ParseID(text)
 }
 
-// Pages reads the entries of a stream in order, from its first to its last.
-// The caller closes the reader.
-func (s *Store) Pages(key string) segment.PageReader {
-	return newPages(s.pages, key, segment.ID{}, segment.MaxID(), s.cfg.PageSize)
+// readFirstID takes the id of the first entry and leaves its fields.
+func readFirstID(reply map[string]rueidis.RedisMessage) (segment.ID, error) {
+	first, ok := reply["first-entry"]
+	if !ok || first.IsNil() {
+		return segment.ID{}, nil
+	}
+	parts, err := first.ToArray()
+	if err != nil || len(parts) == 0 {
+		return segment.ID{}, errors.New("first-entry: not an entry")
+	}
+	return readID(map[string]rueidis.RedisMessage{"first-entry": parts[0]}, "first-entry")
+}
+
+// Pages reads the entries of a stream in order, from one id to another, both
+// inclusive; the zero id stands for the stream's beginning and its end. The
+// caller closes the reader.
+func (s *Store) Pages(key string, from, to segment.ID) segment.PageReader {
+	if to.IsZero() {
+		to = segment.MaxID()
+	}
+	return newPages(s.pages, key, from, to, s.cfg.PageSize)
 }

@@ -71,9 +71,7 @@ func createOnlyOnce(t *testing.T, s Suite) {
 			t.Fatalf("create-only: %v, %v", got, err)
 		}
 	}
-	if err := store.Delete(t.Context(), s3sink.MarkerKey); err != nil {
-		t.Fatal(err)
-	}
+	s.Lose(t, rootOf(t), s3sink.MarkerKey)
 	if got, err := store.CreateOnly(t.Context()); err != nil || !got {
 		t.Fatalf("create-only: %v, %v", got, err)
 	}

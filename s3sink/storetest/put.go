@@ -74,7 +74,7 @@ func badKeys(t *testing.T, s Suite) {
 		mustBeInvalid(t, fmt.Sprintf("stat %q", key), err)
 		_, err = store.Open(t.Context(), key)
 		mustBeInvalid(t, fmt.Sprintf("open %q", key), err)
-		mustBeInvalid(t, fmt.Sprintf("delete %q", key), store.Delete(t.Context(), key))
+		mustBeInvalid(t, fmt.Sprintf("delete %q", key), store.Delete(t.Context(), []string{key})[0])
 	}
 	if got := keys(t, store, ""); len(got) > 0 {
 		t.Errorf("refused keys are there: %q", got)

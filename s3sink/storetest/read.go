@@ -20,9 +20,6 @@ func missing(t *testing.T, s Suite) {
 			mustBe(t, err, s3sink.ErrMissing)
 			_, err = store.OpenRange(t.Context(), key, 0, 0)
 			mustBe(t, err, s3sink.ErrMissing)
-			if err := store.Delete(t.Context(), key); err != nil {
-				t.Errorf("delete what is not there: %v", err)
-			}
 		}
 		_, _ = store.Put(t.Context(), Upload("there", []byte("x")))
 	}
@@ -96,21 +93,4 @@ func listStops(t *testing.T, s Suite) {
 			t.Errorf("canceled list gives %+v, %v", info, err)
 		}
 	}
-}
-
-func remove(t *testing.T, s Suite) {
-	store := s.open(t)
-	mustPut(t, store, Upload("a/b", []byte("x")))
-	mustPut(t, store, Upload("a/c", []byte("y")))
-	for range 2 {
-		if err := store.Delete(t.Context(), "a/b"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := store.Stat(t.Context(), "a/b")
-	mustBe(t, err, s3sink.ErrMissing)
-	if got := keys(t, store, ""); !slices.Equal(got, []string{"a/c"}) {
-		t.Errorf("left is %q", got)
-	}
-	mustPut(t, store, Upload("a/b", []byte("again")))
 }

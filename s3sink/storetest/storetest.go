@@ -20,6 +20,8 @@ type Suite struct {
 	// Open makes a store over the root of the given name, the same for the same
 	// name, that belongs to the given namespace.
 	Open func(t testing.TB, root, namespace string) s3sink.Store
+	// Lose removes an object of a root behind the stores' back.
+	Lose func(t testing.TB, root, key string)
 	// NoMeta says that metadata is not kept.
 	NoMeta bool
 	// LateHash says that a body that is not what was announced shows at Stat.
@@ -45,6 +47,10 @@ func Run(t *testing.T, s Suite) {
 		"List":              list,
 		"ListStops":         listStops,
 		"Delete":            remove,
+		"DeleteOdd":         removeOddKeys,
+		"DeleteMany":        removeMany,
+		"DeleteRefused":     removeRefused,
+		"DeleteCanceled":    removeCanceled,
 		"Canceled":          canceled,
 		"SixteenWriters":    func(t *testing.T, s Suite) { writers(t, s, 1000) },
 		"SixteenLargeOnes":  func(t *testing.T, s Suite) { writers(t, s, s.Large) },
@@ -58,8 +64,11 @@ func Run(t *testing.T, s Suite) {
 }
 
 func (s Suite) open(t testing.TB) s3sink.Store {
-	return s.Open(t, strings.ReplaceAll(t.Name(), "/", "-"), "korvet")
+	return s.Open(t, rootOf(t), "korvet")
 }
+
+// rootOf is the name of the root that open uses.
+func rootOf(t testing.TB) string { return strings.ReplaceAll(t.Name(), "/", "-") }
 
 // Upload makes an upload of a body.
 func Upload(key string, body []byte) s3sink.Upload {

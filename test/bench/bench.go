@@ -50,13 +50,20 @@ func part(n int) segment.Partition { return segment.Partition{Topic: "bench", Nu
 func newBench(ctx context.Context, t *tb, o options) *bench {
 	b := &bench{ctx: ctx, t: t, o: o, bin: build(t), redis: redisserver.Start(t), s3: s3server.Start(t, s3server.Options{})}
 	b.client = redis.NewClient(&redis.Options{Addr: b.redis.Addr})
+	return b
+}
+
+// prepare writes the streams that the rows of the speed share.
+func (b *bench) prepare() {
+	if b.plans != nil {
+		return
+	}
 	for n := range streams {
-		b.load(b.redis, n, o.messages)
-		plan, err := rawread.NewPlan(ctx, b.redis.Addr, key(n), rawCount)
+		b.load(b.redis, n, b.o.messages)
+		plan, err := rawread.NewPlan(b.ctx, b.redis.Addr, key(n), rawCount)
 		b.must(err)
 		b.plans = append(b.plans, plan)
 	}
-	return b
 }
 
 func (b *bench) must(err error) {
@@ -100,9 +107,7 @@ func (b *bench) load(s *redisserver.Server, partition, messages int) {
 // seal writes topic and manifests as if the first n streams had just been
 // sealed, each of them times over: as segments that name the same stream.
 func (b *bench) seal(s *redisserver.Server, n, messages, times int) {
-	s.Exec("DEL", "korvet:topic:bench")
-	s.Exec("HSET", "korvet:topic:bench", "remote.storage.enable", "true", "partitions", fmt.Sprint(n))
-	s.Exec("SADD", "korvet:topics", "bench")
+	b.topic(s, n)
 	for p := range n {
 		args := []string{"HSET", segment.DefaultLayout().ManifestKey(part(p))}
 		for i := range times {

@@ -5,7 +5,11 @@
 //
 // Absolute numbers say little on a machine that is shared. Each row is
 // measured several times, in turn with the raw limit, and the shares and
-// ratios are medians of what was measured side by side.
+// ratios are medians of what was measured side by side. What a tick costs is
+// taken from the server's own counters.
+//
+// The rows go by the names speed, memory, allocations, producers, history,
+// quiet, usage and trim.
 //
 //	go run . [-messages N] [-runs N] [-large] [-only REGEXP]
 package main
@@ -53,6 +57,10 @@ func run(ctx context.Context, t *tb, o options) {
 	b.memory()
 	b.allocations()
 	b.producers()
+	b.history()
+	b.quiet()
+	b.usage()
+	b.trim()
 	b.print()
 }
 

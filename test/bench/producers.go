@@ -24,6 +24,7 @@ func (b *bench) producers() {
 	if !b.o.only.MatchString("producers") {
 		return
 	}
+	b.prepare()
 	var without, with, ratio []float64
 	for range b.o.runs {
 		alone := b.produce()
@@ -31,7 +32,7 @@ func (b *bench) producers() {
 		without, with = append(without, alone), append(with, beside)
 		ratio = append(ratio, beside/alone)
 	}
-	b.rows = append(b.rows, row{what: "producers' XADD p99, beside the worker / alone", streams: streams,
+	b.rows = append(b.rows, row{what: fmt.Sprintf("producers' XADD p99, beside the worker with %d streams / alone", streams),
 		note: fmt.Sprintf("%.2fms / %.2fms = %.1fx", median(with), median(without), median(ratio)), must: "3x", aim: "1.5x"})
 }
 

@@ -60,6 +60,7 @@ func (b *bench) speed() {
 		if !b.o.only.MatchString("speed") {
 			return
 		}
+		b.prepare()
 		var file, s3, script series
 		var raws []float64
 		for range b.o.runs {
@@ -100,19 +101,20 @@ func (b *bench) allocations() {
 	if !b.o.only.MatchString("allocations") {
 		return
 	}
+	b.prepare()
 	b.seal(b.redis, 1, b.o.messages, 1)
 	self, err := os.Executable()
 	b.must(err)
 	out, _ := b.process(nil, self, "child", "allocations", b.redis.URI(), b.t.TempDir())
 	var perMessage float64
 	b.must(json.Unmarshal(out, &perMessage))
-	b.rows = append(b.rows, row{what: "worker, allocations per message", streams: 1, note: fmt.Sprintf("%.4f", perMessage), must: "12", aim: "0.05"})
+	b.rows = append(b.rows, row{what: "worker, allocations per message", note: fmt.Sprintf("%.4f", perMessage), must: "12", aim: "0.05"})
 }
 
+// print writes two tables: the rows that move messages, and the others.
 func (b *bench) print() {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line := func(cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")+"\t") }
-	line("what", "streams", "msg/s", "MB/s in", "B/msg out", "CPU us/msg", "peak MiB", "share of raw", "x script", "must", "aim")
+	moved := [][]string{{"what", "streams", "msg/s", "MB/s in", "B/msg out", "CPU us/msg", "peak MiB", "share of raw", "x script", "must", "aim"}}
+	noted := [][]string{{"what", "measured", "must", "aim"}}
 	number := func(format string, v float64) string {
 		if v == 0 {
 			return ""
@@ -120,12 +122,25 @@ func (b *bench) print() {
 		return fmt.Sprintf(format, v)
 	}
 	for _, r := range b.rows {
-		rate := number("%.0f", r.rate)
 		if r.note != "" {
-			rate = r.note
+			noted = append(noted, []string{r.what, r.note, r.must, r.aim})
+			continue
 		}
-		line(r.what, fmt.Sprint(r.streams), rate, number("%.0f", r.mb), number("%.1f", r.out), number("%.2f", r.cpu),
-			number("%.0f", r.peak), number("%.2f", r.share), number("%.1f", r.against), r.must, r.aim)
+		moved = append(moved, []string{r.what, fmt.Sprint(r.streams), number("%.0f", r.rate), number("%.0f", r.mb), number("%.1f", r.out),
+			number("%.2f", r.cpu), number("%.0f", r.peak), number("%.2f", r.share), number("%.1f", r.against), r.must, r.aim})
+	}
+	printTable(moved, tabwriter.AlignRight)
+	printTable(noted, 0)
+}
+
+func printTable(lines [][]string, flags uint) {
+	if len(lines) == 1 {
+		return
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', flags)
+	for _, cells := range lines {
+		fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
 	}
 	_ = w.Flush()
+	fmt.Println()
 }

@@ -21,32 +21,6 @@ import (
 	"korvet-offload/s3sink"
 )
 
-// Point is a place where a test can inject a fault: one per verb.
-type Point string
-
-// All points there are.
-const (
-	Put        Point = "put"
-	Stat       Point = "stat"
-	Open       Point = "open" // OpenRange, too
-	List       Point = "list"
-	Delete     Point = "delete"
-	CreateOnly Point = "create-only"
-)
-
-type mode int
-
-const (
-	fail mode = iota // nothing happens
-	hang             // nothing happens until the context ends
-	half             // it happens, and is reported as an error
-)
-
-type fault struct {
-	mode mode
-	err  error
-}
-
 type object struct {
 	info s3sink.Info
 	body []byte
@@ -68,6 +42,7 @@ type state struct {
 	objects map[string]object
 	faults  map[Point]map[int]fault
 	calls   map[Point]int
+	refused map[string]error // by key
 	sloppy  bool
 }
 
@@ -76,29 +51,12 @@ var _ s3sink.Store = (*Store)(nil)
 // New makes an empty store that belongs to nobody yet.
 func New(owner s3sink.Owner) *Store {
 	return &Store{owner: owner, state: &state{
-		objects: map[string]object{}, faults: map[Point]map[int]fault{}, calls: map[Point]int{},
+		objects: map[string]object{}, faults: map[Point]map[int]fault{}, calls: map[Point]int{}, refused: map[string]error{},
 	}}
 }
 
 // As gives another process's view of the same objects, faults and counts.
 func (s *Store) As(owner s3sink.Owner) *Store { return &Store{owner: owner, state: s.state} }
-
-// FailNth makes the n-th call (from 1) of a verb return err and do nothing.
-func (s *Store) FailNth(p Point, n int, err error) { s.inject(p, n, fault{fail, err}) }
-
-// HangNth makes the n-th call of a verb wait for the end of its context.
-func (s *Store) HangNth(p Point, n int) { s.inject(p, n, fault{mode: hang}) }
-
-// HalfNth makes the n-th call of a verb do its work and return err.
-func (s *Store) HalfNth(p Point, n int, err error) { s.inject(p, n, fault{half, err}) }
-
-// WithoutConditions makes the store ignore the condition of Put, as some S3
-// servers do: it replaces what is there.
-func (s *Store) WithoutConditions() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sloppy = true
-}
 
 // Calls says how often a verb was called.
 func (s *Store) Calls(p Point) int {
@@ -112,45 +70,6 @@ func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
-}
-
-// Corrupt changes one bit of an object's content and leaves what is told of
-// it as it is.
-func (s *Store) Corrupt(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.objects[key]
-	o.body = slices.Clone(o.body)
-	o.body[len(o.body)/2] ^= 1
-	s.objects[key] = o
-}
-
-func (s *Store) inject(p Point, n int, f fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.faults[p] == nil {
-		s.faults[p] = map[int]fault{}
-	}
-	s.faults[p][n] = f
-}
-
-// enter counts a call. The error of a fault that lets nothing happen comes
-// back at once, that of a half one as after.
-func (s *Store) enter(ctx context.Context, p Point, key string) (after, err error) {
-	s.mu.Lock()
-	s.calls[p]++
-	f, ok := s.faults[p][s.calls[p]]
-	s.mu.Unlock()
-	switch {
-	case !ok:
-		return nil, wrap(p, key, s3sink.ClassOther, ctx.Err())
-	case f.mode == hang:
-		<-ctx.Done()
-		return nil, wrap(p, key, s3sink.ClassOther, ctx.Err())
-	case f.mode == half:
-		return f.err, nil
-	}
-	return nil, f.err
 }
 
 // wrap makes the error that a real store would return; nil stays nil.
@@ -285,17 +204,30 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[s3sink.Info, 
 	}
 }
 
-// Delete removes an object; see s3sink.Store.
-func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := s3sink.CheckKey(key); err != nil {
-		return wrap(Delete, "", s3sink.ClassInvalid, err)
-	}
-	after, err := s.enter(ctx, Delete, key)
-	if err != nil {
-		return err
-	}
+// Delete removes objects; see s3sink.Store. It is one call, however many keys
+// there are; a fault of it is the answer of each.
+func (s *Store) Delete(ctx context.Context, keys []string) []error {
+	errs := make([]error, len(keys))
+	after, failed := s.enter(ctx, Delete, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i, key := range keys {
+		if err := s3sink.CheckDelete(key); err != nil {
+			errs[i] = wrap(Delete, "", s3sink.ClassInvalid, err)
+			continue
+		}
+		if errs[i] = failed; failed == nil {
+			errs[i] = s.remove(key, after)
+		}
+	}
+	return errs
+}
+
+// remove is called with the lock held.
+func (s *Store) remove(key string, after error) error {
+	if err := s.refused[key]; err != nil {
+		return err
+	}
 	delete(s.objects, key)
 	return after
 }

@@ -54,6 +54,38 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+func TestRefuseDelete(t *testing.T) {
+	s := memstore.New(s3sink.Owner{})
+	keys := []string{"a", "b", "c"}
+	for _, key := range keys {
+		if _, err := s.Put(t.Context(), upload(key, "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.RefuseDelete("b", errInjected)
+	s.FailNth(memstore.Delete, 1, errInjected)
+	s.HalfNth(memstore.Delete, 4, errInjected)
+	for i, c := range []struct{ failed, left []string }{
+		{keys, keys}, {[]string{"b"}, []string{"b"}}, {nil, []string{}}, {keys, []string{}},
+	} {
+		var failed []string
+		for k, err := range s.Delete(t.Context(), keys) {
+			if errors.Is(err, errInjected) {
+				failed = append(failed, keys[k])
+			}
+		}
+		if !slices.Equal(failed, c.failed) || !slices.Equal(s.Keys(), c.left) {
+			t.Errorf("call %d: %q failed, %q are left", i+1, failed, s.Keys())
+		}
+		if i == 1 {
+			s.RefuseDelete("b", nil)
+		}
+	}
+	if s.Calls(memstore.Delete) != 4 {
+		t.Errorf("%d calls", s.Calls(memstore.Delete))
+	}
+}
+
 func TestWithoutConditions(t *testing.T) {
 	s := memstore.New(s3sink.Owner{Namespace: "korvet"})
 	s.WithoutConditions()

@@ -61,3 +61,16 @@ func TestPipeLoads(t *testing.T) {
 		t.Errorf("XLEN = %s", got)
 	}
 }
+
+func TestMonitorSeesScripts(t *testing.T) {
+	s := Start(t)
+	m := s.Monitor(func(line string) bool { return strings.Contains(line, `"SET"`) })
+	s.Exec("GET", "a")
+	s.Exec("SET", "a", "1")
+	s.Exec("EVAL", "return redis.call('SET', 'a', '2')", "0")
+	got := m.Lines()
+	s.Exec("SET", "a", "3")
+	if len(got) != 2 || !strings.Contains(got[0], `"a" "1"`) || !strings.Contains(got[1], " lua]") {
+		t.Errorf("%q", got)
+	}
+}

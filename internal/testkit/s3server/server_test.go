@@ -38,3 +38,16 @@ func TestServersSideBySide(t *testing.T) {
 		t.Error("it still answers")
 	}
 }
+
+func TestPutAndRemove(t *testing.T) {
+	s := s3server.Start(t, s3server.Options{})
+	s.Put(t, "a b/c:0/1.parquet", []byte("body"))
+	file := filepath.Join(s.Dir, "a b/c:0/1.parquet")
+	if got, err := os.ReadFile(file); err != nil || string(got) != "body" {
+		t.Errorf("%q, %v", got, err)
+	}
+	s.Remove(t, "a b/c:0/1.parquet")
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package offload
+
+import (
+	"context"
+	"fmt"
+
+	"korvet-offload/segment"
+)
+
+// hide marks a segment DELETING: from now on readers do not see it, and after
+// the grace its object goes. Of a segment that is LOCAL the entry takes what
+// its stream is now, which must not change until it goes.
+func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
+	e := j.Stored.Entry
+	legal := j.Gone || e.State == segment.Deleting || e.Tier == segment.Local || e.Local == segment.Gone
+	if e.Shared() && (e.Tier == segment.Local || e.Local != segment.Gone) {
+		return Outcome{}, fmt.Errorf("%w: it is a range of stream %s, and is removed from there first", segment.ErrIllegalEntry,
+			w.key(j.Partition, j.Stored.Number, e.Key))
+	}
+	if !legal {
+		return Outcome{}, fmt.Errorf("hide a segment that is %s %s %s: its local copy goes first", e.State, e.Tier, e.Local)
+	}
+	var info StreamInfo
+	if e.Tier == segment.Local {
+		var err error
+		if info, err = w.ports.Streams.StreamInfo(ctx, w.key(j.Partition, j.Stored.Number, e.Key)); err != nil {
+			return Outcome{}, err
+		}
+		if !j.Gone && e.State == segment.Sealed && info.LastID.Compare(e.LastID) > 0 {
+			return w.renew(ctx, j, e, info, Nothing) // younger than the plan knew
+		}
+		e.FirstID = info.FirstID
+	}
+	now, err := w.ports.Clock.Now(ctx)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("read the redis clock: %w", err)
+	}
+	next, err := e.Delete(info, now.UnixMilli())
+	if err != nil {
+		return Outcome{}, err
+	}
+	raw := string(next.Encode())
+	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{Number: j.Stored.Number, Old: j.Stored.Raw, New: raw})
+	out := outcome(Hidden, ok)
+	out.raw = raw
+	return out, err
+}
+
+// clear removes what a segment that is DELETING still has in Redis, and
+// refuses where that is not what is to go. Only then may its object go.
+func (w *Worker) clear(ctx context.Context, j Job) (Outcome, error) {
+	e := j.Stored.Entry
+	if e.Object != nil && !segment.IsObjectOf(e.Object.Path, w.layout.Folder(j.Partition), j.Stored.Number) {
+		return Outcome{}, fmt.Errorf("%w: %q is no object of this segment, so it is not deleted; correct the entry", errForeign, e.Object.Path)
+	}
+	key := w.key(j.Partition, j.Stored.Number, e.Key)
+	if e.Shared() && (e.Tier == segment.Local || e.Local != segment.Gone) {
+		return Outcome{}, fmt.Errorf("%w: a range of stream %s was hidden before it was removed from there; it stays", segment.ErrIllegalEntry, key)
+	}
+	if e.Shared() {
+		return Outcome{}, nil
+	}
+	now, err := w.ports.Streams.StreamInfo(ctx, key)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case !now.Exists, e.Local == segment.Gone && now.Length == 0:
+		return Outcome{}, nil
+	case e.Local == segment.Gone:
+		return Outcome{}, strayError(key, now.Length)
+	}
+	if like := compare(e, now); like == intact || like == lessened {
+		removed, err := w.ports.Removals.Remove(ctx, key, now)
+		if err != nil || removed {
+			return Outcome{}, err
+		}
+	}
+	if e.Tier == segment.Local {
+		return w.undelete(ctx, j, now)
+	}
+	return Outcome{}, fmt.Errorf("%w: stream %s of a segment that is to be deleted (%s); it stays; see who writes there",
+		segment.ErrStreamChanged, key, describe(e, now))
+}
+
+// undelete takes back the deletion of a segment that was written to.
+func (w *Worker) undelete(ctx context.Context, j Job, now StreamInfo) (Outcome, error) {
+	next, err := j.Stored.Entry.Undelete()
+	if err != nil {
+		return Outcome{}, err
+	}
+	return w.renew(ctx, j, next, now, Reopened)
+}
+
+// renew writes what the stream of a LOCAL segment is now, so that the segment
+// is as old as what came last, and not as what was there when it was sealed.
+func (w *Worker) renew(ctx context.Context, j Job, next segment.Entry, now StreamInfo, r Result) (Outcome, error) {
+	next.FirstID, next.LastID, next.Count = now.FirstID, now.LastID, now.Length
+	next.Rev = j.Stored.Entry.Rev + 1
+	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{
+		Number: j.Stored.Number, Old: j.Stored.Raw, New: string(next.Encode()),
+	})
+	return outcome(r, ok), err
+}
+
+// expire deletes segments whose grace is over: what is left in Redis, then
+// the objects in batches, then the entries, each only if all before it went.
+func (p *pass) expire(ctx context.Context, jobs []Job) {
+	ready := p.cleared(ctx, jobs)
+	if len(ready) == 0 || !p.goesOn(ctx) {
+		p.skip(len(ready))
+		return
+	}
+	var paths []string
+	var whose []int
+	for i, j := range ready {
+		if o := j.Stored.Entry.Object; o != nil {
+			paths, whose = append(paths, o.Path), append(whose, i)
+		}
+	}
+	failed := make([]error, len(ready))
+	if len(paths) > 0 {
+		for k, err := range p.worker.ports.Store.Delete(ctx, paths) {
+			failed[whose[k]] = err
+		}
+	}
+	p.each(ctx, ready, func(ctx context.Context, j Job, i int) (Outcome, error) {
+		if failed[i] != nil {
+			return Outcome{}, failed[i]
+		}
+		return p.worker.erase(ctx, j)
+	})
+}
+
+// cleared returns the segments of which nothing is left in Redis.
+func (p *pass) cleared(ctx context.Context, jobs []Job) []Job {
+	clear := make([]bool, len(jobs))
+	p.each(ctx, jobs, func(ctx context.Context, j Job, i int) (Outcome, error) {
+		out, err := p.worker.clear(ctx, j)
+		clear[i] = err == nil && out.Result == ""
+		return out, err
+	})
+	var ready []Job
+	for i, j := range jobs {
+		if clear[i] {
+			ready = append(ready, j)
+		}
+	}
+	return ready
+}
+
+// erase removes the entry of a segment of which nothing else is left.
+func (w *Worker) erase(ctx context.Context, j Job) (Outcome, error) {
+	e := j.Stored.Entry
+	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{Number: j.Stored.Number, Old: j.Stored.Raw})
+	result := Expired
+	if e.Tier == segment.Local {
+		result = ExpiredUnuploaded
+	}
+	out := outcome(result, ok)
+	out.Contents = segment.Contents{FirstID: e.FirstID, LastID: e.LastID, Count: max(0, e.Count)}
+	if e.Object != nil {
+		out.Path, out.BytesOut = e.Object.Path, e.Object.Bytes
+	}
+	return out, err
+}
+
+// forget drops the records of topics of which nothing is left.
+func (p *pass) forget(ctx context.Context, topics []string) {
+	for _, t := range topics {
+		if !p.goesOn(ctx) {
+			return
+		}
+		if err := p.worker.remember(ctx, note{topic: t, old: p.worker.memory.known[t]}); err != nil {
+			p.fault(Problem{Topic: t, Partition: -1, Reason: ReasonOf(err), Err: err})
+		}
+	}
+}
+
+// remember writes what is known of a topic.
+func (w *Worker) remember(ctx context.Context, n note) error {
+	ok, err := w.ports.Known.SwapKnown(ctx, n.topic, n.old, n.new)
+	switch {
+	case err != nil:
+		return fmt.Errorf("remember topic %s: %w", n.topic, err)
+	case !ok:
+		w.memory.known = nil // somebody else has written; read it again
+		return nil
+	case n.new == "":
+		delete(w.memory.known, n.topic)
+	default:
+		w.memory.known[n.topic] = n.new
+	}
+	return nil
+}
+
+func strayError(key string, entries int64) error {
+	return fmt.Errorf("%w: %s has %d entries again, after it was copied and removed; no reader finds them there; move them on or delete the key",
+		errStray, key, entries)
+}

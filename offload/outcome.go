@@ -1,0 +1,53 @@
+package offload
+
+import (
+	"time"
+
+	"korvet-offload/segment"
+)
+
+// Result is how an attempt at one segment ended that did not fail.
+type Result string
+
+// The results.
+const (
+	Created           Result = "created"            // the partition has its first entry
+	Rolled            Result = "rolled"             // sealed, and the next one opened
+	Copied            Result = "copied"             // uploaded and flipped
+	Adopted           Result = "adopted"            // the object was there already, with this very content; flipped
+	Dropped           Result = "dropped"            // the local copy was removed
+	Held              Result = "held"               // a consumer group still needs the local copy
+	Reopened          Result = "reopened"           // LOCAL again: what was copied is not what is there
+	Hidden            Result = "hidden"             // DELETING; readers no longer see it
+	Expired           Result = "expired"            // object and entry were deleted
+	ExpiredUnuploaded Result = "expired_unuploaded" // stream and entry were deleted; there never was an object
+	LostRace          Result = "lost_race"          // somebody else changed the entry first; nothing was done
+	Nothing           Result = "nothing"            // there was nothing to do any more
+)
+
+// UsedStore says whether the store had to work for it.
+func (r Result) UsedStore() bool {
+	switch r {
+	case Copied, Adopted, Dropped, Reopened, Expired:
+		return true
+	}
+	return false
+}
+
+// Outcome is what became of one segment that was worked on.
+type Outcome struct {
+	Action    Action
+	Partition segment.Partition
+	Segment   segment.Number
+	Result    Result
+	Why       segment.Due
+	Contents  segment.Contents
+	Missing   int64  // Copy of a range: entries that were in it when it was sealed, and no more when it was read
+	Cause     error  // of Reopened
+	Path      string // of the object, below the root
+	BytesIn   int64  // as they came from Redis
+	BytesOut  int64  // of the object
+	Duration  time.Duration
+
+	raw string // the entry as this attempt has left it; "" = as it was
+}

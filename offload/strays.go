@@ -1,0 +1,63 @@
+package offload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"korvet-offload/segment"
+)
+
+// A producer that still holds on to a segment after its stream was removed
+// makes a new stream under the same key. Keys are watched for strayTime after
+// the removal, the last maxWatched of them.
+const (
+	strayTime  = 10 * time.Minute
+	maxWatched = 1000
+)
+
+// dropped is a stream that was removed.
+type dropped struct {
+	partition segment.Partition
+	number    segment.Number
+	key       string
+	until     time.Time
+}
+
+// watch has a key looked at in the passes that follow.
+func (w *Worker) watch(p segment.Partition, n segment.Number, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.memory.dropped = append(w.memory.dropped, dropped{p, n, key, w.now().Add(strayTime)})
+	if extra := len(w.memory.dropped) - maxWatched; extra > 0 {
+		w.memory.dropped = w.memory.dropped[extra:]
+	}
+}
+
+// lookForStrays reports the removed streams that came back. They are never
+// deleted: what is in them was acknowledged to a producer.
+func (w *Worker) lookForStrays(ctx context.Context) ([]Problem, error) {
+	var q []segment.SizeQuery
+	for _, d := range w.memory.dropped {
+		q = append(q, segment.SizeQuery{Key: d.key})
+	}
+	if len(q) == 0 {
+		return nil, nil
+	}
+	sizes, err := w.ports.Streams.Sizes(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("look at the streams that were dropped: %w", err)
+	}
+	var found []Problem
+	keep := w.memory.dropped[:0]
+	for i, d := range w.memory.dropped {
+		if sizes[i].Length > 0 {
+			found = append(found, problemOf(d.partition, d.number.String(), strayError(d.key, sizes[i].Length)))
+		} else if !w.now().Before(d.until) {
+			continue
+		}
+		keep = append(keep, d)
+	}
+	w.memory.dropped = keep
+	return found, nil
+}

@@ -1,0 +1,102 @@
+package offload
+
+import (
+	"context"
+	"fmt"
+
+	"korvet-offload/segment"
+)
+
+// How much of a plain stream is removed in one script, which holds the server
+// while it counts.
+const (
+	pieceEntries = 250
+	pieceBytes   = 64 << 10
+)
+
+// dropRange removes a range from the beginning of a shared stream. The range
+// is counted first; then it goes in pieces, and the script of each proves that
+// the stream begins with just these entries.
+func (d *dropping) dropRange(ctx context.Context, damage error) error {
+	info, err := d.w.ports.Streams.StreamInfo(ctx, d.key)
+	if err != nil {
+		return err
+	}
+	pieces, err := d.pieces(ctx, d.entry.From, d.entry.To)
+	if err != nil {
+		return err
+	}
+	switch n := total(pieces); {
+	case damage != nil && n == d.entry.Count:
+		return d.recopy(ctx, damage)
+	case damage != nil:
+		return fmt.Errorf("%w; and stream %s has %d of its %d entries: restore the object", damage, d.key, n, d.entry.Count)
+	case !d.wasCopied(info, n):
+		return fmt.Errorf("%w: stream %s has %d entries from %s to %s, and %d were copied; it stays; compare it with object %s",
+			segment.ErrStreamChanged, d.key, n, d.entry.From, d.entry.To, d.entry.Count, d.entry.Object.Path)
+	}
+	if err := d.mark(ctx); err != nil {
+		return err
+	}
+	for _, piece := range pieces {
+		trimmed, err := d.w.ports.Removals.Trim(ctx, d.key, piece)
+		if err != nil {
+			return err
+		}
+		if !trimmed {
+			return fmt.Errorf("%w: stream %s does not begin with the %d entries from %s to %s; the rest stays until the next look",
+				segment.ErrStreamChanged, d.key, piece.Count, piece.First, piece.Last)
+		}
+	}
+	return d.gone(ctx)
+}
+
+// wasCopied says whether n entries that are in the range now are, for certain,
+// among those that were copied: all of them; or fewer, where that is because
+// this program was interrupted or because entries were deleted from the very
+// same stream, whose counters never go back.
+func (d *dropping) wasCopied(info StreamInfo, n int64) bool {
+	switch was := d.entry.Source; {
+	case n == d.entry.Count:
+		return true
+	case n > d.entry.Count:
+		return false
+	case n == 0 || d.job.Stored.Entry.Local == segment.Dropping:
+		return true
+	default:
+		return was != nil && was.Added >= 0 && info.EntriesAdded >= was.Added && info.LastID.Compare(was.LastID) >= 0
+	}
+}
+
+// pieces counts the entries between two ids, both inclusive, and where they
+// can be cut.
+func (d *dropping) pieces(ctx context.Context, from, to segment.ID) ([]segment.Piece, error) {
+	var all []segment.Piece
+	room := 0 // bytes that still fit into the last piece
+	err := d.w.pages.each(ctx, d.w.ports.Streams.Pages(d.key, from, to), func(p *segment.Page) error {
+		entry := p.Bytes() / max(1, p.Len()) // on the average
+		for i := range p.Len() {
+			if len(all) == 0 || room < entry || all[len(all)-1].Count == d.w.piece {
+				all = append(all, segment.Piece{First: p.ID(i)})
+				room = max(pieceBytes, entry)
+			}
+			last := &all[len(all)-1]
+			last.Last = p.ID(i)
+			last.Count++
+			room -= entry
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count stream %s: %w", d.key, err)
+	}
+	return all, nil
+}
+
+func total(pieces []segment.Piece) int64 {
+	var n int64
+	for _, p := range pieces {
+		n += p.Count
+	}
+	return n
+}
