@@ -45,9 +45,9 @@ func (d *dropping) run(ctx context.Context) error {
 	if d.entry.Count == segment.NoCount || d.entry.Object == nil {
 		return fmt.Errorf("%w: the entry does not say what was copied, or where to; the local copy stays", segment.ErrIllegalEntry)
 	}
-	needed, err := d.needed(ctx)
+	group, needed, err := d.neededBy(ctx)
 	if err != nil || needed {
-		d.result = Held
+		d.result, d.cause = Held, fmt.Errorf("consumer group %q of stream %s", group, d.key)
 		return err
 	}
 	damage := d.w.checkObject(ctx, d.entry)
@@ -60,21 +60,18 @@ func (d *dropping) run(ctx context.Context) error {
 	return d.dropStream(ctx, damage)
 }
 
-// needed says whether a consumer group still needs the local copy.
-func (d *dropping) needed(ctx context.Context) (bool, error) {
+// neededBy is a consumer group that still needs the local copy, if there is one.
+func (d *dropping) neededBy(ctx context.Context) (string, bool, error) {
 	if !d.w.cfg.HoldPending {
-		return false, nil
+		return "", false, nil
 	}
 	groups, err := d.w.ports.Streams.Groups(ctx, d.key)
-	if err != nil {
-		return false, err
-	}
 	for _, g := range groups {
 		if _, needs := g.Needs(d.entry.LastID); needs {
-			return true, nil
+			return g.Name, true, err
 		}
 	}
-	return false, nil
+	return "", false, err
 }
 
 // checkObject looks whether the object of an entry still is what was put. An
@@ -123,12 +120,16 @@ type likeness int
 const (
 	intact    likeness = iota // the same
 	lessened                  // entries were deleted since, none was added: all that is left was copied
-	grown                     // entries were added since, none was deleted
+	grown                     // entries were added since, and none was trimmed
+	perhaps                   // grown by the number alone: to be counted before it is believed
 	absent                    // it is not there
 	different                 // anything else
 )
 
-// compare tells by what the server remembers, without reading.
+// compare tells by what the server remembers, without reading. A stream that was
+// lost and made again can have the right numbers; it does not have the first
+// entry. Trimming takes the oldest entries first, too: where the first one is
+// still there, what is missing was deleted by id, on purpose.
 func compare(e segment.Entry, now StreamInfo) likeness {
 	was := segment.Source{LastID: e.LastID, Added: -1}
 	if e.Source != nil {
@@ -136,6 +137,7 @@ func compare(e segment.Entry, now StreamInfo) likeness {
 	}
 	tells := was.Added >= 0 && now.EntriesAdded >= 0
 	added := now.EntriesAdded - was.Added
+	untrimmed := !e.FirstID.IsZero() && now.FirstID == e.FirstID
 	switch order := now.LastID.Compare(was.LastID); {
 	case !now.Exists:
 		return absent
@@ -143,10 +145,10 @@ func compare(e segment.Entry, now StreamInfo) likeness {
 		return intact
 	case order == 0 && now.Length < e.Count && tells && added == 0:
 		return lessened
-	case order > 0 && tells && now.Length == e.Count+added:
+	case order > 0 && tells && now.Length < e.Count+added && untrimmed:
 		return grown
-	case order > 0 && !tells && now.Length > e.Count:
-		return grown // by the number alone; counted before it is believed
+	case order > 0 && tells && now.Length == e.Count+added, order > 0 && !tells && now.Length > e.Count:
+		return perhaps
 	}
 	return different
 }
@@ -158,7 +160,7 @@ func (d *dropping) dropStream(ctx context.Context, damage error) error {
 		return err
 	}
 	like := compare(d.entry, now)
-	if like == grown {
+	if like == perhaps {
 		if like, err = d.countGrown(ctx); err != nil {
 			return err
 		}

@@ -102,10 +102,43 @@ func (w *Worker) renew(ctx context.Context, j Job, next segment.Entry, now Strea
 	return outcome(r, ok), err
 }
 
+// entries reads the entries of jobs as they are now; "" for one that is not
+// there, or could not be read.
+func (w *Worker) entries(ctx context.Context, jobs []Job) ([]string, error) {
+	at := map[segment.Partition][]int{}
+	for i, j := range jobs {
+		at[j.Partition] = append(at[j.Partition], i)
+	}
+	var q []segment.Peek
+	for part, places := range at {
+		peek := segment.Peek{Partition: part}
+		for _, i := range places {
+			peek.Numbers = append(peek.Numbers, jobs[i].Stored.Number)
+		}
+		q = append(q, peek)
+	}
+	raw := make([]string, len(jobs))
+	if len(q) == 0 {
+		return raw, nil
+	}
+	answers, err := w.ports.Manifests.Peek(ctx, q)
+	if err != nil {
+		return raw, fmt.Errorf("read manifests: %w", err)
+	}
+	for k, a := range answers {
+		for n, i := range at[q[k].Partition] {
+			if a.Err == nil {
+				raw[i] = a.Raw[n]
+			}
+		}
+	}
+	return raw, nil
+}
+
 // expire deletes segments whose grace is over: what is left in Redis, then
 // the objects in batches, then the entries, each only if all before it went.
 func (p *pass) expire(ctx context.Context, jobs []Job) {
-	ready := p.cleared(ctx, jobs)
+	ready := p.unchanged(ctx, p.cleared(ctx, jobs))
 	if len(ready) == 0 || !p.goesOn(ctx) {
 		p.skip(len(ready))
 		return
@@ -146,6 +179,24 @@ func (p *pass) cleared(ctx context.Context, jobs []Job) []Job {
 		}
 	}
 	return ready
+}
+
+// unchanged reads the entries once more, right before objects are deleted,
+// which nothing can make conditional: a leader that has slept must not delete
+// what another one has put at a path that had become free.
+func (p *pass) unchanged(ctx context.Context, jobs []Job) []Job {
+	raw, err := p.worker.entries(ctx, jobs)
+	if err != nil {
+		p.fault(Problem{Partition: -1, Reason: ReasonOf(err), Err: err})
+	}
+	var same []Job
+	for i, j := range jobs {
+		if err == nil && raw[i] == j.Stored.Raw {
+			same = append(same, j)
+		}
+	}
+	p.skip(len(jobs) - len(same))
+	return same
 }
 
 // erase removes the entry of a segment of which nothing else is left.

@@ -90,6 +90,9 @@ func TestLoop(t *testing.T) {
 		if !reflect.DeepEqual(d.lines, want) {
 			t.Errorf("got  %q\nwant %q", d.lines, want)
 		}
+		if n := w.made("manifest orders:0"); n != 2 {
+			t.Errorf("the manifest was read whole %d times: once for each time of leading", n)
+		}
 	})
 }
 

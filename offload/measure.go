@@ -64,6 +64,9 @@ func (w *Worker) wanted(p *PartitionScan, add func(string, segment.Number, bool,
 	if p.Empty && rolls {
 		add(w.layout.StreamKey(p.Partition), 0, false, note(0))
 	}
+	if rolls && !p.Partition.Plain && p.isNew() {
+		add(w.layout.StreamKey(p.Partition), 0, false, func(s segment.StreamSize) { p.Base = s.Length })
+	}
 	for _, s := range p.Active {
 		e := s.Entry
 		switch {
@@ -82,6 +85,13 @@ func (w *Worker) wanted(p *PartitionScan, add func(string, segment.Number, bool,
 			add(w.key(p.Partition, s.number, s.key), s.number, true, func(size segment.StreamSize) { p.index.present.measured(s.number, size.Bytes) })
 		}
 	}
+}
+
+// isNew says whether all that the partition has is its first segment, under
+// the usual key.
+func (p *PartitionScan) isNew() bool {
+	return p.index.fields() == 1 && len(p.Active) == 1 && p.Active[0].Err == nil && p.Active[0].Number == 0 &&
+		p.Active[0].Entry.State == segment.Open && p.Active[0].Entry.Key == ""
 }
 
 // rolls says whether this worker seals the partition's segments.

@@ -2,7 +2,6 @@ package offload
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -85,35 +84,21 @@ func (p *pass) expiry(ctx context.Context, jobs []Job) {
 // the numbers. One that is not what was remembered has no bytes then, and is
 // left to the next pass.
 func (p *pass) resolveAll(ctx context.Context) error {
-	at := map[segment.Partition][]*Job{}
-	var q []segment.Peek
-	for _, jobs := range append([][]Job{p.report.Plan.Expiry}, p.report.Plan.Jobs...) {
-		for i, j := range jobs {
+	var at []*Job
+	var jobs []Job
+	for _, list := range append([][]Job{p.report.Plan.Expiry}, p.report.Plan.Jobs...) {
+		for i, j := range list {
 			if j.Stored.Raw == "" {
-				at[j.Partition] = append(at[j.Partition], &jobs[i])
+				at, jobs = append(at, &list[i]), append(jobs, j)
 			}
 		}
 	}
-	for part, jobs := range at {
-		peek := segment.Peek{Partition: part}
-		for _, j := range jobs {
-			peek.Numbers = append(peek.Numbers, j.Stored.Number)
-		}
-		q = append(q, peek)
-	}
-	if len(q) == 0 {
-		return nil
-	}
-	answers, err := p.worker.ports.Manifests.Peek(ctx, q)
+	raw, err := p.worker.entries(ctx, jobs)
 	if err != nil {
-		return fmt.Errorf("read manifests: %w", err)
+		return err
 	}
-	for k, a := range answers {
-		for n, j := range at[q[k].Partition] {
-			if a.Err == nil {
-				p.settle(j, a.Raw[n])
-			}
-		}
+	for i, j := range at {
+		p.settle(j, raw[i])
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (p *planner) topic(t TopicState) {
 		if t.Topic.Plain {
 			p.Counts.Streams++
 		}
-		if text := t.Topic.Settings.Warning(); text != "" {
+		if text := t.Topic.Settings.Warning(); text != "" && !t.Topic.Plain { // of those the settings say it
 			p.Warnings = append(p.Warnings, t.Topic.Name+": "+text)
 		}
 	default:
@@ -237,6 +237,11 @@ func (p *planner) roll(s *PartitionScan, j Job) {
 	}
 	if last, ok := s.open(); !ok || last.Number != j.Stored.Number {
 		p.problem(s.Partition, j.Stored.Number.String(), errOpenBehind)
+		return
+	}
+	if s.Base > 0 { // who writes here knows of no segments
+		j.Action, j.Adopts = Create, true
+		p.Setup = append(p.Setup, j)
 		return
 	}
 	j.Next = s.index.high + 1

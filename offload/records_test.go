@@ -25,15 +25,16 @@ func TestRecordsThatCantBeWrittenOrRead(t *testing.T) {
 		t.Errorf("known %v", w.known)
 	}
 	w.known["lost"] = "not JSON"
+	w.known["later"] = `{"v":2,"settings":{"partitions":1}}`
 	w.known["a/b"] = w.known["orders"]
 	worker = w.worker(deletesTopics)
 	w.later(worker, time.Second)
 	for range 2 {
-		if r := w.later(worker, 100*time.Hour); complaints(r) != `topic "a/b": topic_name, topic "lost": topic_setting` {
+		if r := w.later(worker, 100*time.Hour); complaints(r) != `topic "a/b": topic_name, topic "later": topic_setting, topic "lost": topic_setting` {
 			t.Errorf("%s", complaints(r))
 		}
 	}
-	if w.known["lost"] != "not JSON" || len(w.known) != 4 {
+	if w.known["lost"] != "not JSON" || len(w.known) != 5 {
 		t.Errorf("known %v", w.known)
 	}
 }

@@ -17,7 +17,9 @@ var errEnough = errors.New("enough")
 
 // create gives a partition its first entry, unless somebody was faster: an
 // OPEN segment with a stream of its own, or the stream that already lies under
-// the partition's own key.
+// the partition's own key. The latter may have come only after the entry, from
+// somebody who knows of no segments; while the entry's own stream is empty, it
+// can still take its place.
 func (w *Worker) create(ctx context.Context, j Job) (Outcome, error) {
 	now, err := w.ports.Clock.Now(ctx)
 	if err != nil {
@@ -27,7 +29,8 @@ func (w *Worker) create(ctx context.Context, j Job) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{New: string(first.Encode()), First: true})
+	c := segment.Change{Old: j.Stored.Raw, New: string(first.Encode()), First: j.Stored.Raw == ""}
+	ok, err := w.ports.Manifests.Change(ctx, j.Partition, c)
 	return outcome(Created, ok), err
 }
 
@@ -57,7 +60,11 @@ func (w *Worker) firstEntry(ctx context.Context, j Job, now int64) (segment.Entr
 		err = fmt.Errorf("%w: both %s and %s have entries, and there is no manifest that says which is the first segment; write it",
 			errAmbiguous, key, other)
 	}
-	return segment.NewOpen(key, opened), err
+	first := segment.NewOpen(key, opened)
+	if j.Stored.Raw != "" {
+		first = j.Stored.Entry.Adopt(key, opened)
+	}
+	return first, err
 }
 
 // outcome is that of a change that was made, or lost the race.

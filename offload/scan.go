@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,6 +44,7 @@ type PartitionScan struct {
 	// Streams is what was measured of the streams of active segments. Of an
 	// empty manifest, number 0 stands for the stream under the partition's own key.
 	Streams map[segment.Number]segment.OpenStream
+	Base    int64 // entries under the partition's own key, while the first segment has another one
 	Err     error
 
 	index *index
@@ -194,6 +196,7 @@ func (m *memory) forget(topic string) {
 			delete(m.indexes, p)
 		}
 	}
+	m.dropped = slices.DeleteFunc(m.dropped, func(d dropped) bool { return d.partition.Topic == topic })
 }
 
 // keepOnly lets go of the partitions that are no longer worked on.
@@ -238,6 +241,7 @@ func (w *Worker) readManifests(ctx context.Context, parts []PartitionScan, now t
 	for _, i := range whole {
 		if read[i] != nil {
 			w.memory.indexes[parts[i].Partition] = read[i]
+			w.watchLast(parts[i].Partition, read[i])
 		}
 	}
 	for i := range parts {

@@ -3,6 +3,7 @@ package offload
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"korvet-offload/segment"
@@ -28,16 +29,41 @@ type dropped struct {
 func (w *Worker) watch(p segment.Partition, n segment.Number, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.memory.dropped = slices.DeleteFunc(w.memory.dropped, func(d dropped) bool { return d.key == key })
 	w.memory.dropped = append(w.memory.dropped, dropped{p, n, key, w.now().Add(strayTime)})
 	if extra := len(w.memory.dropped) - maxWatched; extra > 0 {
 		w.memory.dropped = w.memory.dropped[extra:]
 	}
 }
 
+// watchLast has the streams watched that were dropped last, as far as a
+// manifest tells: whoever dropped them may have been stopped since.
+func (w *Worker) watchLast(p segment.Partition, x *index) {
+	const last = 4
+	if p.Plain {
+		return
+	}
+	for _, s := range x.gone.list[max(0, len(x.gone.list)-last):] {
+		w.watch(p, s.number, w.key(p, s.number, s.key))
+	}
+}
+
+// isGone says whether the segment is still one without a local copy: a topic
+// that was made anew has segments with the same numbers and keys.
+func (m *memory) isGone(d dropped) bool {
+	x := m.indexes[d.partition]
+	if x == nil {
+		return false
+	}
+	_, gone := x.gone.find(d.number)
+	return gone
+}
+
 // lookForStrays reports the removed streams that came back. They are never
 // deleted: what is in them was acknowledged to a producer.
 func (w *Worker) lookForStrays(ctx context.Context) ([]Problem, error) {
 	var q []segment.SizeQuery
+	w.memory.dropped = slices.DeleteFunc(w.memory.dropped, func(d dropped) bool { return !w.memory.isGone(d) })
 	for _, d := range w.memory.dropped {
 		q = append(q, segment.SizeQuery{Key: d.key})
 	}

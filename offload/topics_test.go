@@ -185,10 +185,13 @@ func TestATopicThatIsMadeAnew(t *testing.T) {
 	old := w.objects[path0]
 	w.manifests[orders0], w.log = nil, map[string][]segment.ID{}
 	clear(w.streams)
-	w.local(orders0, 0, 3, w.now)
+	for n := range segment.Number(3) {
+		w.local(orders0, n, 3, w.now)
+	}
+	w.open(orders0, 3, 1) // as many entries as there were
 	w.set("orders", func(s *segment.TopicSettings) { s.ID = "second" })
 	w.calls = nil
-	mustDo(t, w.later(worker, time.Minute), "orders:0/0 copied", "")
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 copied, orders:0/1 copied, orders:0/2 copied", "")
 	if w.made("manifest orders:0") != 1 {
 		t.Errorf("what was remembered of the old one was used: %q", w.calls)
 	}
@@ -233,6 +236,9 @@ func TestARegistryThatReadsAsEmpty(t *testing.T) {
 		w.later(worker, time.Minute)
 		if w.later(worker, time.Minute); w.record("orders").RemovedAt == 0 { // it stays empty: so be it
 			t.Errorf("restart %t: %q", restart, w.known["orders"])
+		}
+		if r = w.later(w.worker(deletesTopics), time.Minute); complaints(r) != "" { // nor is that news to a new process
+			t.Errorf("restart %t: %s", restart, complaints(r))
 		}
 	}
 }

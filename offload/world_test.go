@@ -157,6 +157,9 @@ func (w *world) entry(p segment.Partition, n segment.Number) segment.Entry {
 
 // call runs a port's body between its two hooks.
 func (w *world) call(ctx context.Context, name string, body func() error) error {
+	if gate, ok := ctx.Value(gateKey{}).(*gate); ok {
+		gate.pass()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := ctx.Err(); err != nil {

@@ -63,6 +63,14 @@ func NewOpen(key string, at int64) Entry {
 	return Entry{State: Open, Tier: Local, Rev: 1, Key: key, Count: NoCount, OpenedAt: at}
 }
 
+// Adopt is the entry with another stream: that of somebody who knows of no
+// segments. The segment is OPEN and its own stream has no entries.
+func (e Entry) Adopt(key string, openedAt int64) Entry {
+	e.Key, e.OpenedAt = key, openedAt
+	e.Rev++
+	return e
+}
+
 // NewOpenRange is the entry of a segment that begins at an id of a shared
 // stream and takes all that comes behind it. s is the stream at that place,
 // from which the server tells how much has come since.

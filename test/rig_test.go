@@ -1,5 +1,6 @@
 // Package test runs the built program against a real Redis and a real S3
-// server, loaded by redis-cli and not by this program.
+// server, loaded by redis-cli, or by what plays the broker, and not by this
+// program.
 package test
 
 import (

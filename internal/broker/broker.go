@@ -2,8 +2,11 @@
 // streams and manifests as the contract has them (docs/manifest.md). The demo
 // and the tests use it; the worker does not.
 //
-// It owns every partition that it writes to, takes no care of other writers,
-// and is not safe for concurrent use on one partition.
+// A Broker writes whole segments: it owns every partition that it writes to,
+// takes no care of other writers, and is not safe for concurrent use on one
+// partition. A Producer appends where the manifest says, beside a worker that
+// rolls and removes; a Ledger has what was acknowledged to it. A Consumer reads
+// a stream through a consumer group.
 package broker
 
 import (

@@ -117,6 +117,8 @@ func (r *production) turn(to Source) {
 		return
 	case r.at.Key == "" || r.HoldsOn == 0:
 		r.at = to
+	case r.next.Key != "":
+		r.next = to
 	default:
 		r.next, r.until = to, time.Now().Add(time.Duration(r.random.Int64N(int64(r.HoldsOn))))
 	}

@@ -27,6 +27,7 @@ type journal struct {
 	down      map[part]outage
 	barren    bool // the last scan found no topic
 	noticed   []string
+	holds     bool // local copies are kept for consumer groups
 }
 
 // part is something without which no work can be done. The program is ready
@@ -102,7 +103,7 @@ func (j *journal) Finished(o offload.Outcome) {
 	case offload.Dropped:
 		j.log.Info("local copy is removed", append(why, zap.Int64("entries", o.Contents.Count))...)
 	case offload.Held:
-		j.log.Debug("local copy is kept: a consumer group needs it", why...)
+		j.log.Debug("local copy is kept: a consumer group needs it", append(why, zap.NamedError("group", o.Cause))...)
 	case offload.Reopened:
 		j.log.Warn("segment is local again, and will be copied once more", segment, zap.NamedError("cause", o.Cause))
 	case offload.Hidden:
@@ -163,8 +164,30 @@ func (j *journal) loopFailed(err error) {
 // Passed implements offload.LoopObserver.
 func (j *journal) Passed(r offload.Report, err error) {
 	j.problems(r.Problems)
+	j.held(r.Outcomes)
 	j.judge(r, err)
 	j.log.Debug("pass done", zap.Int("segments", len(r.Outcomes)), zap.Int("problems", len(r.Problems)), zap.Duration("took", r.Duration))
+}
+
+// held says, when it begins and when it ends, that consumer groups keep local
+// copies: a group that nobody reads keeps them for ever.
+func (j *journal) held(outcomes []offload.Outcome) {
+	n, who := 0, error(nil)
+	for _, o := range outcomes {
+		if o.Result == offload.Held {
+			n, who = n+1, o.Cause
+		}
+	}
+	j.mu.Lock()
+	before := j.holds
+	j.holds = n > 0
+	j.mu.Unlock()
+	switch {
+	case n > 0 && !before:
+		j.log.Warn("local copies past retention are kept for consumer groups (hold-pending)", zap.Int("segments", n), zap.NamedError("one", who))
+	case n == 0 && before:
+		j.log.Info("no consumer group keeps local copies any more")
+	}
 }
 
 // judge says what a pass has shown of Redis and the store. As long as segments
