@@ -268,3 +268,36 @@ func TestABacklogDoesNotHoldUpTheDeletions(t *testing.T) {
 		t.Errorf("%d of 10 deletions are planned, beside %d to be hidden", deletes, len(plan.Expiry)-deletes)
 	}
 }
+
+// A local retention that was lowered does not keep the copies waiting.
+func TestABacklogDoesNotHoldUpTheCopies(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	p := PartitionScan{Partition: orders0, index: &index{any: true, high: 3 * maxDrops}}
+	p.Topic.Phase, p.Topic.Topic.Settings = Live, segment.DefaultTopicSettings()
+	p.Topic.Topic.Settings.RemoteStorage, p.Topic.Topic.Settings.LocalRetentionMs = true, 1
+	for i := range 2 * maxDrops {
+		p.index.present.put(settled{number: segment.Number(i), at: now.Add(-time.Hour).UnixMilli(), count: 1, bytes: 1, local: -1})
+	}
+	p.Active = []segment.Stored{{Number: 3 * maxDrops, Raw: "x", Entry: segment.Entry{State: segment.Sealed, Tier: segment.Local}}}
+	jobs := MakePlan(Scan{At: now, Partitions: []PartitionScan{p}}, DefaultConfig()).Jobs[0]
+	if len(jobs) != maxDrops+1 || jobs[maxDrops].Action != Copy || jobs[maxDrops-1].Stored.Number != maxDrops-1 {
+		t.Errorf("%d jobs, the last %s", len(jobs), jobs[len(jobs)-1].Action)
+	}
+}
+
+// A leader that slept before the deletion finds the entry gone, deleted by
+// another one, and something else at the path, which had become free.
+func TestASleeperDeletesNothing(t *testing.T) {
+	w := doomedWorld(t, 2)
+	w.hook = func(call string) error {
+		if call == "after info "+key1 { // the last thing it did
+			delete(w.manifests[orders0], "0")
+			w.objects[path0] = fakeObject{body: []byte("of the topic made anew")}
+		}
+		return nil
+	}
+	r := runOnce(t, w.worker(func(c *Config) { c.Concurrency = 1 }))
+	if string(w.objects[path0].body) != "of the topic made anew" || did(r) != "orders:0/1 expired" || r.Left != 1 {
+		t.Errorf("%q; %s; left %d", w.objects[path0].body, did(r), r.Left)
+	}
+}

@@ -16,6 +16,10 @@ type decisions struct {
 	left   bool                    // something is on the store, or on its way from or to it
 }
 
+// maxDrops bounds the local copies of one partition that a pass removes, so
+// that a retention that was lowered does not keep its copies waiting.
+const maxDrops = 1000
+
 // retain applies both retentions to a partition. Local copies go first: only
 // a segment whose local copy is gone may leave the store.
 func (p *planner) retain(s *PartitionScan) decisions {
@@ -39,6 +43,7 @@ func (p *planner) retain(s *PartitionScan) decisions {
 		r.drops = append(r.drops, j)
 	}
 	slices.SortFunc(r.drops, func(a, b Job) int { return cmp.Compare(a.Stored.Number, b.Stored.Number) })
+	r.drops = r.drops[:min(len(r.drops), maxDrops)]
 	return r.decisions
 }
 

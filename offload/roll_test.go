@@ -255,3 +255,32 @@ func TestAnAdoptedStreamsLife(t *testing.T) {
 	w.mustBe(orders0, "0:GONE 1:LOCAL 2:OPEN")
 	w.mustKeep(0)
 }
+
+// Who knows of no segments writes to the partition's own key, and may come
+// after the first entry was made. While that segment is empty, the stream takes
+// its place; once both have entries a person has to look.
+func TestABaseStreamThatComesLate(t *testing.T) {
+	w := lifeWorld(t, func(s *segment.TopicSettings) { s.SegmentMs = 3_600_000 })
+	worker := w.worker(rolls)
+	mustDo(t, runOnce(t, worker), "orders:0/0 created", "")
+	w.put(orders0, "0", strings.Replace(w.manifests[orders0]["0"], "}", `,"epoch":7}`, 1)) // a broker's own field
+	w.now = w.now.Add(time.Minute)
+	came := w.now
+	w.produce(baseKey, 5)
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 created", "")
+	e := w.entry(orders0, 0)
+	if e.Key != baseKey || e.OpenedAt != came.UnixMilli() || !strings.Contains(w.manifests[orders0]["0"], `"epoch":7`) {
+		t.Errorf("%s", w.manifests[orders0]["0"])
+	}
+	mustDo(t, w.later(worker, time.Hour), "orders:0/0 rolled", "")
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 copied", "")
+	w.mustKeep(0)
+
+	both := lifeWorld(t, func(*segment.TopicSettings) {})
+	worker = both.worker(rolls)
+	runOnce(t, worker)
+	both.produce(key0, 1)
+	both.produce(baseKey, 1)
+	mustDo(t, both.later(worker, time.Minute), "", "segment orders:0/0: ambiguous_stream")
+	both.mustBe(orders0, "0:OPEN")
+}

@@ -43,3 +43,23 @@ func TestAnEmptyStrayStream(t *testing.T) {
 	mustDo(t, w.later(worker, time.Minute), "orders:0/0 hidden", "")
 	mustDo(t, w.later(worker, 10*time.Minute), "orders:0/0 expired", "")
 }
+
+// Whoever dropped the stream was stopped before it could look again.
+func TestAStrayStreamAfterARestart(t *testing.T) {
+	w := dropWorld(t, false)
+	mustDo(t, runOnce(t, w.worker()), "orders:0/0 dropped", "")
+	w.produce(key0, 1)
+	mustDo(t, w.later(w.worker(), time.Minute), "", "segment orders:0/0: stray_stream")
+}
+
+// A topic that was made anew, which only its manifest shows, has streams under
+// the keys of the old one.
+func TestNoStrayOfATopicMadeAnew(t *testing.T) {
+	w := dropWorld(t, false)
+	worker := w.worker()
+	mustDo(t, runOnce(t, worker), "orders:0/0 dropped", "")
+	w.manifests[orders0] = nil
+	w.open(orders0, 0, 3)
+	mustDo(t, w.later(worker, time.Minute), "", "")
+	mustDo(t, w.later(worker, time.Minute), "", "")
+}

@@ -137,7 +137,7 @@ func TestRemovedTopicIsDeleted(t *testing.T) {
 	await(t, "it is forgotten", 20*time.Second, func() bool { return l.redis.Exec("HEXISTS", l.layout.KnownKey(), "orders") == "0" })
 	stopped(t, worker)
 	l.rest()
-	l.mustHold(l.ledger["korvet:storage:local:others:0:0"], l.rig.entries()["korvet:storage:local:others:0:0"])
+	l.mustHold(l.ledger["korvet:storage:local:others:0:0"], l.entries()["korvet:storage:local:others:0:0"])
 	for key := range strings.Lines(l.redis.Exec("KEYS", "*")) {
 		if strings.Contains(key, "orders") {
 			t.Errorf("key %s is left", key)
@@ -197,7 +197,7 @@ func TestEmptyRegistryDeletesNothing(t *testing.T) {
 		t.Errorf("%d objects and %d entries, %d and %d are left", objects, manifests, o, m)
 	}
 	l.redis.Exec("SADD", l.layout.TopicsKey(), "orders", "others")
-	w := l.rig.ledger["korvet:storage:local:others:0:0"]
+	w := l.ledger["korvet:storage:local:others:0:0"]
 	l.sealed(w.partition, 1, 10)
 	await(t, "work goes on", 20*time.Second, func() bool {
 		return l.rig.entries()["korvet:storage:local:others:0:1"].Tier == segment.Remote

@@ -144,7 +144,7 @@ func (r *production) append(ctx context.Context) error {
 		m := r.messages.Next()
 		fields := m.Fields()
 		cmd := r.Broker.client.B().Xadd().Key(r.at.Key).Id("*").FieldValue()
-		for i := 0; i < len(fields); i += 2 {
+		for i := 0; i+1 < len(fields); i += 2 {
 			cmd = cmd.FieldValue(string(fields[i]), string(fields[i+1]))
 		}
 		cmds, sums = append(cmds, cmd.Build()), append(sums, SumOf(fields[:]...))

@@ -71,11 +71,7 @@ func (j *journal) Planned(p offload.Plan) {
 func notices(p offload.Plan) []string {
 	notices := slices.Clone(p.Warnings)
 	for _, t := range p.Removed {
-		notices = append(notices, fmt.Sprintf("topic %s left the registry; it is %s now", t.Topic.Name, map[offload.Phase]string{
-			offload.Removed:   "kept as it was, until topic-delete-grace is over",
-			offload.Abandoned: "left alone; delete-removed-topics would delete it",
-			offload.Doomed:    "being deleted",
-		}[t.Phase]))
+		notices = append(notices, fmt.Sprintf("topic %s left the registry: %s", t.Topic.Name, whatBecomes(t.Phase)))
 	}
 	if p.Counts.Unuploaded > 0 {
 		notices = append(notices, "segments are past total retention and were never copied; they stay in redis (expire-unuploaded)")
@@ -184,7 +180,7 @@ func (j *journal) held(outcomes []offload.Outcome) {
 	j.mu.Unlock()
 	switch {
 	case n > 0 && !before:
-		j.log.Warn("local copies past retention are kept for consumer groups (hold-pending)", zap.Int("segments", n), zap.NamedError("one", who))
+		j.log.Info("local copies past retention are kept for consumer groups (hold-pending)", zap.Int("segments", n), zap.NamedError("one", who))
 	case n == 0 && before:
 		j.log.Info("no consumer group keeps local copies any more")
 	}

@@ -188,3 +188,68 @@ func TestOneOutageIsWrittenOnce(t *testing.T) {
 		t.Errorf("%d lines, want 2: %v", got, logs.All())
 	}
 }
+
+func TestEachStepOfALifeIsWritten(t *testing.T) {
+	b := newBook(t)
+	o := offload.Outcome{Partition: segment.Partition{Topic: "clicks", Plain: true}, Segment: 2, Path: "p",
+		Why: segment.Due{Limit: "segment.ms", Over: 5}, Contents: segment.Contents{Count: 3}}
+	for result, want := range map[offload.Result]string{
+		offload.Created:           "info partition has its first segment segment=clicks/2",
+		offload.Rolled:            "info segment is sealed, and the next one open segment=clicks/2 limit=segment.ms over=5 entries=3",
+		offload.Dropped:           "info local copy is removed segment=clicks/2 limit=segment.ms over=5 entries=3",
+		offload.Hidden:            "info segment is hidden, and will be deleted after delete-grace segment=clicks/2 limit=segment.ms over=5",
+		offload.Expired:           "info segment is deleted segment=clicks/2 object=p entries=3",
+		offload.ExpiredUnuploaded: "warn segment is deleted that was never copied segment=clicks/2 entries=3",
+	} {
+		o.Result = result
+		b.Finished(o)
+		b.wrote(want)
+	}
+	o.Result, o.Cause = offload.Reopened, errors.New("object damaged")
+	b.Finished(o)
+	b.wrote("warn segment is local again, and will be copied once more segment=clicks/2 cause=object damaged")
+	o.Result, o.Missing = offload.Copied, 4
+	b.Finished(o)
+	b.wrote("info segment is remote segment=clicks/2 result=copied object=p entries=3 bytes_in=0 bytes_out=0 took=0s removed_before=4")
+}
+
+// A group that nobody reads keeps local copies for ever: that is said when it
+// begins and when it is over, not at every tick.
+func TestHeldCopiesAreSaidOnce(t *testing.T) {
+	b := newBook(t)
+	o := offload.Outcome{Partition: segment.Partition{Topic: "t"}, Result: offload.Held, Cause: errors.New(`group "g"`)}
+	for range 3 {
+		b.Finished(o)
+		b.Passed(offload.Report{Outcomes: []offload.Outcome{o, o}}, nil)
+	}
+	b.wrote(`info local copies past retention are kept for consumer groups (hold-pending) segments=2 one=group "g"`)
+	b.Passed(offload.Report{}, nil)
+	b.wrote("info no consumer group keeps local copies any more")
+	b.Passed(offload.Report{}, nil)
+	b.wrote()
+}
+
+// What stays as it is is said once; what had gone and comes back, again.
+func TestNoticesOfAPlanAreSaidOnce(t *testing.T) {
+	b := newBook(t)
+	plan := offload.Plan{Counts: offload.Counts{Topics: 1, Unuploaded: 2}, Warnings: []string{"orders: segment.ms is above"},
+		Removed: []offload.TopicState{{Topic: segment.Topic{Name: "old"}, Phase: offload.Removed}}}
+	b.Planned(plan)
+	b.Planned(plan)
+	b.wrote("warn orders: segment.ms is above", "warn topic old left the registry: kept as it was, until korvet.storage.offload.topic-delete-grace is over",
+		"warn segments are past total retention and were never copied; they stay in redis (expire-unuploaded)")
+	plan.Removed[0].Phase = offload.Abandoned
+	b.Planned(plan)
+	b.wrote("warn topic old left the registry: left alone; korvet.storage.offload.delete-removed-topics would delete it")
+}
+
+// Rolling needs no store, and says nothing about it.
+func TestAStoreThatIsDownStaysDownWhileSegmentsRoll(t *testing.T) {
+	b := newBook(t)
+	down := offload.Problem{Topic: "t", Reason: offload.ReasonStore, Err: errors.New("no bucket")}
+	b.Passed(offload.Report{Problems: []offload.Problem{down}}, fmt.Errorf("%w: no bucket", offload.ErrStoreDown))
+	b.Passed(offload.Report{Problems: []offload.Problem{down}, Outcomes: []offload.Outcome{{Result: offload.Rolled}, {Result: offload.Held}}}, nil)
+	b.ready("not ready: no bucket")
+	b.Passed(offload.Report{Outcomes: []offload.Outcome{{Result: offload.Dropped}}}, nil)
+	b.ready("ready")
+}

@@ -171,15 +171,21 @@ func (p Process) printStatus(format string, v statusView) error {
 	return err
 }
 
+// whatBecomes says it of a topic that is gone from the registry.
+func whatBecomes(p offload.Phase) string {
+	switch p {
+	case offload.Abandoned:
+		return "left alone; korvet.storage.offload.delete-removed-topics would delete it"
+	case offload.Doomed:
+		return "being deleted"
+	}
+	return "kept as it was, until korvet.storage.offload.topic-delete-grace is over"
+}
+
 // printRemoved says what becomes of topics that are gone from the registry.
 func (p Process) printRemoved(topics []removedView) error {
 	for _, t := range topics {
-		what := map[offload.Phase]string{
-			offload.Removed:   "kept as it was until korvet.storage.offload.topic-delete-grace is over",
-			offload.Abandoned: "left alone; korvet.storage.offload.delete-removed-topics would delete it",
-			offload.Doomed:    "being deleted",
-		}[offload.Phase(t.Phase)]
-		if _, err := fmt.Fprintf(p.Stdout, "topic %s left the registry at %s: %s\n", t.Topic, t.Since.Format(time.RFC3339), what); err != nil {
+		if _, err := fmt.Fprintf(p.Stdout, "topic %s left the registry at %s: %s\n", t.Topic, t.Since.Format(time.RFC3339), whatBecomes(offload.Phase(t.Phase))); err != nil {
 			return err
 		}
 	}
