@@ -198,8 +198,8 @@ func (c *copying) encode(ctx context.Context) error {
 func (c *copying) checkRead() error {
 	switch n := c.contents.Count; {
 	case n == 0 && c.entry.Count != 0:
-		return fmt.Errorf("%w: stream %s has no entries from %s to %s any more: something trims it before it is copied; trim later, or delete the manifest entry",
-			segment.ErrSourceMissing, c.key, c.entry.From, c.entry.To)
+		return fmt.Errorf("%w: stream %s has no entries from %s to %s any more: something trims it before it is copied, or it was deleted and made anew; trim later; if what is lost is not wanted: HDEL %s %s",
+			segment.ErrSourceMissing, c.key, c.entry.From, c.entry.To, c.w.layout.ManifestKey(c.job.Partition), c.job.Stored.Number)
 	case c.entry.Count >= 0 && n > c.entry.Count:
 		return fmt.Errorf("%w: stream %s has %d entries from %s to %s, and had %d when the range was sealed: it was made anew",
 			segment.ErrStreamChanged, c.key, n, c.entry.From, c.entry.To, c.entry.Count)

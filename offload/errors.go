@@ -80,6 +80,15 @@ const (
 	ReasonOther         Reason = "other"
 )
 
+// Loss says whether data seems to be lost, or out of every reader's sight.
+func (r Reason) Loss() bool {
+	switch r {
+	case ReasonSourceMissing, ReasonShortStream, ReasonObject, ReasonStray:
+		return true
+	}
+	return false
+}
+
 // ReasonOf sorts an error into the closed list.
 func ReasonOf(err error) Reason {
 	for _, r := range []struct {

@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"korvet-offload/segment"
@@ -35,7 +36,11 @@ func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("read the redis clock: %w", err)
 	}
-	next, err := e.Delete(info, now.UnixMilli())
+	hidden := e.Delete
+	if j.Gone {
+		hidden = e.DeleteWithTopic
+	}
+	next, err := hidden(info, now.UnixMilli())
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -44,6 +49,37 @@ func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
 	out := outcome(Hidden, ok)
 	out.raw = raw
 	return out, err
+}
+
+// bringBack undoes hide for a segment whose topic has come back, unless its
+// object or its stream has gone already.
+func (w *Worker) bringBack(ctx context.Context, j Job) (Outcome, error) {
+	e := j.Stored.Entry
+	var whole bool
+	if e.Tier == segment.Local {
+		now, err := w.ports.Streams.StreamInfo(ctx, w.key(j.Partition, j.Stored.Number, e.Key))
+		if err != nil {
+			return Outcome{}, err
+		}
+		whole = now.Exists || e.Count == 0
+	} else {
+		err := w.checkObject(ctx, e)
+		if err != nil && !errors.Is(err, errObject) {
+			return Outcome{}, err
+		}
+		whole = err == nil
+	}
+	next, err := e.Return(whole)
+	if err != nil {
+		return Outcome{}, err
+	}
+	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{
+		Number: j.Stored.Number, Old: j.Stored.Raw, New: string(next.Encode()),
+	})
+	if !whole {
+		return outcome(Nothing, ok), err
+	}
+	return outcome(Returned, ok), err
 }
 
 // clear removes what a segment that is DELETING still has in Redis, and
@@ -84,6 +120,16 @@ func (w *Worker) clear(ctx context.Context, j Job) (Outcome, error) {
 
 // undelete takes back the deletion of a segment that was written to.
 func (w *Worker) undelete(ctx context.Context, j Job, now StreamInfo) (Outcome, error) {
+	if j.Stored.Entry.WithTopic == segment.Open { // it was not sealed, and still is not
+		next, err := j.Stored.Entry.Return(true)
+		if err != nil {
+			return Outcome{}, err
+		}
+		ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{
+			Number: j.Stored.Number, Old: j.Stored.Raw, New: string(next.Encode()),
+		})
+		return outcome(Reopened, ok), err
+	}
 	next, err := j.Stored.Entry.Undelete()
 	if err != nil {
 		return Outcome{}, err

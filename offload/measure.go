@@ -178,6 +178,10 @@ func (p *PartitionScan) open() (segment.Stored, bool) {
 // measurePlain estimates how much of a plain stream is in its open range, and
 // so in the others.
 func (w *Worker) measurePlain(ctx context.Context, p *PartitionScan, s segment.Stored, info segment.StreamInfo) error {
+	if info.Length > 0 && info.FirstID.Compare(s.Entry.From) < 0 && len(p.Active) == 1 && len(p.index.present.list) == 0 {
+		return fmt.Errorf("%w: stream %s begins with %s, below %s, where its first segment begins: it was made anew with smaller ids; what lies below is in no segment, is never copied, and keeps all behind it from being trimmed; copy it by hand and trim it",
+			errAmbiguous, p.Partition, info.FirstID, s.Entry.From)
+	}
 	o := segment.OpenStream{Length: p.inOpenRange(s, info), Bytes: -1}
 	if p.Topic.Topic.Settings.AverageMessageBytes == 0 && info.Length > 0 {
 		a, err := w.ports.Streams.Sizes(ctx, []segment.SizeQuery{{Key: p.Partition.Topic, Memory: true}})
@@ -207,8 +211,10 @@ func (p *PartitionScan) inOpenRange(s segment.Stored, info segment.StreamInfo) i
 			n -= max(0, other.Entry.Count)
 		}
 	}
-	if src := s.Entry.Source; src != nil && src.Added >= 0 && info.EntriesAdded >= src.Added {
-		n = info.EntriesAdded - src.Added
+	if src := s.Entry.Source; src != nil && src.Added >= 0 && info.EntriesAdded >= 0 {
+		if n = info.EntriesAdded - src.Added; n < 0 { // lost and made anew
+			n = info.Length
+		}
 	}
 	return min(max(n, 1), info.Length)
 }

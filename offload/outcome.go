@@ -19,6 +19,7 @@ const (
 	Held              Result = "held"               // a consumer group still needs the local copy
 	Reopened          Result = "reopened"           // LOCAL again: what was copied is not what is there
 	Hidden            Result = "hidden"             // DELETING; readers no longer see it
+	Returned          Result = "returned"           // no longer DELETING: its topic has come back
 	Expired           Result = "expired"            // object and entry were deleted
 	ExpiredUnuploaded Result = "expired_unuploaded" // stream and entry were deleted; there never was an object
 	LostRace          Result = "lost_race"          // somebody else changed the entry first; nothing was done
@@ -42,7 +43,7 @@ type Outcome struct {
 	Result    Result
 	Why       segment.Due
 	Contents  segment.Contents
-	Missing   int64  // Copy of a range: entries that were in it when it was sealed, and no more when it was read
+	Missing   int64  // of a range, as far as known: entries that came and were removed before it was sealed (Roll), or since (Copy)
 	Cause     error  // of Reopened
 	Path      string // of the object, below the root
 	BytesIn   int64  // as they came from Redis

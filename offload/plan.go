@@ -20,6 +20,7 @@ const (
 	Drop   Action = "drop"   // remove the local copy of a REMOTE segment
 	Hide   Action = "hide"   // -> DELETING
 	Delete Action = "delete" // remove what is DELETING: object, stream, entry
+	Return Action = "return" // take back what was hidden with a topic that is there again
 )
 
 // Job is one thing to do with one segment. Of a settled segment only the
@@ -40,7 +41,7 @@ type Job struct {
 // Plan is what a pass will do.
 type Plan struct {
 	At       time.Time // by the Redis server's clock
-	Setup    []Job     // Create and Roll
+	Setup    []Job     // Create, Roll and Return
 	Expiry   []Job     // Hide and Delete, the longest overdue first
 	Jobs     [][]Job   // Drop and Copy: one list per partition that has some, the oldest segment first
 	Forget   []string  // topics of which nothing is left
@@ -98,7 +99,19 @@ func MakePlan(s Scan, cfg Config) Plan {
 	}
 	p.forget(s.Topics)
 	p.mostOverdue()
+	p.flatNames()
 	return p.Plan
+}
+
+// flatNames names the limits of plain streams as their settings are named.
+func (p *planner) flatNames() {
+	for _, jobs := range append([][]Job{p.Setup, p.Expiry}, p.Jobs...) {
+		for i, j := range jobs {
+			if j.Partition.Plain {
+				jobs[i].Why = j.Why.Flat()
+			}
+		}
+	}
 }
 
 // expire adds a job of Expiry, overdue since a time in epoch ms.
@@ -256,6 +269,10 @@ func (p *planner) deleting(s *PartitionScan, j Job) {
 	over := p.now - since - p.cfg.DeleteGrace.Milliseconds()
 	switch {
 	case p.keeps(s):
+		return
+	case j.Stored.Entry.WithTopic != "" && s.Topic.Phase != Doomed:
+		j.Action = Return
+		p.Setup = append(p.Setup, j)
 		return
 	case since == 0: // somebody else has hidden it: the grace begins now
 		j.Action = Hide

@@ -44,7 +44,7 @@ func (w *Worker) firstEntry(ctx context.Context, j Job, now int64) (segment.Entr
 		return segment.NewOpen("", now), nil
 	}
 	opened := now
-	if ms := info.FirstID.Ms; ms > 0 && ms <= uint64(now) { //nolint:gosec // a time after 1970
+	if ms := info.FirstID.Ms; segment.IsTime(ms) && ms <= uint64(now) { //nolint:gosec // a time after 1970
 		opened = int64(ms) //nolint:gosec // at most now
 	}
 	if j.Partition.Plain {
@@ -138,6 +138,9 @@ func (w *Worker) cut(ctx context.Context, j Job) (Outcome, error) {
 		if err != nil || !ok {
 			return outcome(out.Result, ok), err
 		}
+		if src := j.Stored.Entry.Source; !full && src != nil && src.Added >= 0 {
+			out.Missing = max(0, info.EntriesAdded-src.Added-held.Count)
+		}
 		out.Result, out.Contents, j.Stored, j.Next = Rolled, held, open, j.Next+1
 		if !full {
 			break
@@ -149,7 +152,8 @@ func (w *Worker) cut(ctx context.Context, j Job) (Outcome, error) {
 // byCount says whether the range seemed to be full by a number of entries,
 // which deleted ones make too large.
 func byCount(j Job) bool {
-	return j.Why.Limit == "segment-entries" || j.Why.Limit == "segment.bytes" && j.Settings.AverageMessageBytes > 0
+	unit := j.Why.Unit()
+	return unit == "entries" || unit == "bytes" && j.Settings.AverageMessageBytes > 0
 }
 
 // recount corrects how much the server had added when the open range began, so

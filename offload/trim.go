@@ -44,11 +44,20 @@ func (d *dropping) dropRange(ctx context.Context, damage error) error {
 			return err
 		}
 		if !trimmed {
-			return fmt.Errorf("%w: stream %s does not begin with the %d entries from %s to %s; the rest stays until the next look",
-				segment.ErrStreamChanged, d.key, piece.Count, piece.First, piece.Last)
+			return fmt.Errorf("%w: stream %s does not begin with the %d entries from %s to %s, but with %s; the rest stays until the next look; what lies before them is in no segment, unless somebody has just deleted some",
+				segment.ErrStreamChanged, d.key, piece.Count, piece.First, piece.Last, d.firstID(ctx))
 		}
 	}
 	return d.gone(ctx)
+}
+
+// firstID is where the stream begins, for a message.
+func (d *dropping) firstID(ctx context.Context) segment.ID {
+	info, err := d.w.ports.Streams.StreamInfo(ctx, d.key)
+	if err != nil {
+		return segment.ID{}
+	}
+	return info.FirstID
 }
 
 // wasCopied says whether n entries that are in the range now are, for certain,

@@ -146,6 +146,8 @@ func (w *Worker) do(ctx context.Context, j Job) (Outcome, error) {
 		return w.drop(ctx, j)
 	case Hide:
 		return w.hide(ctx, j)
+	case Return:
+		return w.bringBack(ctx, j)
 	}
 	return w.copySegment(ctx, j)
 }

@@ -80,6 +80,8 @@ func (e *Entry) read(f field) error {
 		return readNumber(f.raw, &e.RemoteAt)
 	case "deletingAt":
 		return readNumber(f.raw, &e.DeletingAt)
+	case "withTopic":
+		return readWord(f.raw, &e.WithTopic, Open, Sealed)
 	case "source":
 		e.Source = new(Source)
 		if err := e.Source.read(f.raw); err != nil {
@@ -250,6 +252,7 @@ func (e Entry) known() []field {
 		{"object", e.object()},
 		{"source", e.source()},
 		{"deletingAt", number(e.DeletingAt, e.DeletingAt != 0)},
+		{"withTopic", text(string(e.WithTopic))},
 	}
 }
 

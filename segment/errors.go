@@ -11,8 +11,9 @@ var (
 	ErrSourceMissing = errors.New("source stream missing")
 	// ErrShortStream: the stream has never reached the last id in the manifest.
 	ErrShortStream = errors.New("source stream too short")
-	// ErrStreamChanged: the stream was written to, or trimmed, while it was copied.
-	ErrStreamChanged = errors.New("source stream changed during the copy")
+	// ErrStreamChanged: the stream was written to, or trimmed, while it was
+	// copied, or is not what was copied when it is to be dropped.
+	ErrStreamChanged = errors.New("source stream changed")
 	// ErrWrongType: the key holds something that is not a stream.
 	ErrWrongType = errors.New("key is not a stream")
 	// ErrFieldName: a field name is not UTF-8, so it can't be a Parquet STRING.

@@ -149,13 +149,45 @@ func (e Entry) Delete(s StreamInfo, at int64) (Entry, error) {
 	return e, nil
 }
 
+// DeleteWithTopic is Delete for a segment whose topic is gone, whatever state
+// it is in: the entry remembers that, for the case that the topic comes back.
+func (e Entry) DeleteWithTopic(s StreamInfo, at int64) (Entry, error) {
+	was := e.State
+	e, err := e.Delete(s, at)
+	if was != Deleting {
+		e.WithTopic = was
+	}
+	return e, err
+}
+
+// Return is the entry of a segment whose topic has come back: as it was before
+// it was hidden. Where a part of it was deleted already (whole is false), it
+// stays DELETING, and goes.
+func (e Entry) Return(whole bool) (Entry, error) {
+	if e.State != Deleting || e.WithTopic == "" {
+		return Entry{}, fmt.Errorf("bring back a segment that is %s: it was not hidden with its topic", e.State)
+	}
+	if whole {
+		e.State, e.DeletingAt = e.WithTopic, 0
+		if e.Tier == Local {
+			e.Source = nil
+		}
+		if e.State == Open {
+			e.FirstID, e.LastID, e.Count = ID{}, ID{}, NoCount
+		}
+	}
+	e.WithTopic = ""
+	e.Rev++
+	return e, nil
+}
+
 // Undelete is the entry of a LOCAL segment whose stream has changed while it
 // was DELETING: what came is newer than what was to go.
 func (e Entry) Undelete() (Entry, error) {
 	if e.State != Deleting || e.Tier != Local {
 		return Entry{}, fmt.Errorf("take back the deletion of a segment that is %s %s: only of DELETING LOCAL", e.State, e.Tier)
 	}
-	e.State, e.DeletingAt, e.Source = Sealed, 0, nil
+	e.State, e.DeletingAt, e.WithTopic, e.Source = Sealed, 0, "", nil
 	e.Rev++
 	return e, nil
 }
@@ -164,13 +196,16 @@ func (e Entry) Undelete() (Entry, error) {
 // for a time: below it (1973) it is a counter that somebody has chosen.
 const firstTime = 100_000_000_000
 
+// IsTime says whether the first part of an id is taken for a time.
+func IsTime(ms uint64) bool { return ms >= firstTime }
+
 // LastAppend is when the newest entry of the segment came, epoch ms, for its
 // age: by the last entry's id, or by when the segment was sealed where that id
 // lies in the future of now, or is no time at all. An id of before the segment
 // was opened can't say when it was appended; the opening does then. False means
 // that the entry says too little, and that the segment has no age.
 func (e Entry) LastAppend(now int64) (int64, bool) {
-	if ms := e.LastID.Ms; ms >= firstTime && ms <= uint64(max(0, now)) {
+	if ms := e.LastID.Ms; IsTime(ms) && ms <= uint64(max(0, now)) {
 		return max(int64(ms), min(e.OpenedAt, now)), true
 	}
 	for _, at := range []int64{e.SealedAt, e.RemoteAt} {

@@ -11,11 +11,31 @@ import (
 // server's clock has once shown: another server may have taken its place.
 const clockTolerance = 3_600_000 // ms
 
-// Due is why something is due: a limit, and by how much it is exceeded, in
-// milliseconds for one that ends in ".ms", else in bytes or entries.
+// Due is why something is due: a limit, and by how much it is exceeded.
 type Due struct {
 	Limit string
-	Over  int64
+	Over  int64 // in Unit
+}
+
+// Unit is the unit of Over: ms, bytes or entries.
+func (d Due) Unit() string {
+	switch d.Limit {
+	case "segment.bytes", "local.retention.bytes", "retention.bytes", "segment-bytes", "local-retention-bytes", "retention-bytes":
+		return "bytes"
+	case "segment-entries":
+		return "entries"
+	}
+	return "ms"
+}
+
+// Flat is the same with the limit's name as the settings file has it.
+func (d Due) Flat() Due {
+	for _, t := range TopicSettingTable() {
+		if t.Kafka == d.Limit && t.Flat != "" {
+			d.Limit = t.Flat
+		}
+	}
+	return d
 }
 
 // OpenStream is what is known of the stream of an OPEN segment.
@@ -115,7 +135,7 @@ func (s TopicSettings) Check() error {
 
 // Warning says what of the settings is legal and can't work; "" if nothing.
 func (s TopicSettings) Warning() string {
-	if local := s.Local(); local.Ms >= 0 && s.SegmentMs > local.Ms {
+	if local := s.Local(); local.Ms >= 0 && s.SegmentMs > local.Ms && s.SegmentEntries == 0 {
 		return fmt.Sprintf("segment.ms = %d is above %s = %d: a segment is sealed later than its local copy should be gone",
 			s.SegmentMs, local.MsName, local.Ms)
 	}

@@ -151,7 +151,7 @@ func TestRemovedTopicIsReported(t *testing.T) {
 	l := aboutToGo(t, "KORVET_STORAGE_OFFLOAD_TOPIC_DELETE_GRACE=1s")
 	l.remove("orders")
 	worker := l.start("run")
-	await(t, "its grace is over", 20*time.Second, func() bool { return strings.Contains(worker.log(), "orders left the registry; it is left alone") })
+	await(t, "its grace is over", 20*time.Second, func() bool { return strings.Contains(worker.log(), "orders left the registry: left alone") })
 	before := l.snapshot()
 	await(t, "eight ticks pass", 20*time.Second, after(8*lifeTick))
 	stopped(t, worker)
@@ -190,7 +190,7 @@ func TestEmptyRegistryDeletesNothing(t *testing.T) {
 	_, objects, manifests := l.left()
 	l.redis.Exec("DEL", l.layout.TopicsKey())
 	await(t, "it is noticed", 20*time.Second, func() bool {
-		return strings.Contains(worker.log(), `"registry_doubt"`) && strings.Contains(worker.log(), "orders left the registry; it is kept as it was")
+		return strings.Contains(worker.log(), `"registry_doubt"`) && strings.Contains(worker.log(), "orders left the registry: kept as it was")
 	})
 	await(t, "eight ticks pass", 20*time.Second, after(8*lifeTick))
 	if _, o, m := l.left(); o < objects || m < manifests {

@@ -28,7 +28,7 @@ type actionView struct {
 	Partition int    `json:"partition"`
 	Plain     bool   `json:"plain,omitempty"` // a plain stream
 	Segment   string `json:"segment"`
-	Action    string `json:"action"`          // create, roll, copy, drop, hide or delete
+	Action    string `json:"action"`          // create, roll, copy, drop, hide, delete or return
 	Limit     string `json:"limit,omitempty"` // the setting that is exceeded
 	Over      int64  `json:"over"`            // by how much: ms, bytes or entries
 	Messages  *int64 `json:"messages"`        // null = the manifest does not say
@@ -37,6 +37,7 @@ type actionView struct {
 	SealedSeconds *float64 `json:"sealed_seconds"`
 	Object        string   `json:"object,omitempty"`
 
+	unit      string
 	partition segment.Partition
 	number    segment.Number
 }
@@ -70,9 +71,18 @@ func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) 
 	for _, w := range plan.Warnings {
 		p.complain("warning: " + w)
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s; files go to %s; %d sealed too short a time ago, %d remote, %d open. Nothing was changed\n",
-		tally(view.Actions), cfg.Store.URL, plan.Counts.Grace, plan.Counts.Remote, plan.Counts.Open)
+	_, err := fmt.Fprintf(p.Stdout, "%s; files go to %s; %d sealed too short a time ago, %d remote, %d open. Nothing was changed\n%s",
+		tally(view.Actions), cfg.Store.URL, plan.Counts.Grace, plan.Counts.Remote, plan.Counts.Open, notLooked(view.Actions))
 	return err
+}
+
+// notLooked says what may still keep a segment where it is.
+func notLooked(actions []actionView) string {
+	drops := func(a actionView) bool { return a.Action == string(offload.Drop) || a.Action == string(offload.Delete) }
+	if !slices.ContainsFunc(actions, drops) {
+		return ""
+	}
+	return "Not looked at: objects, consumer groups, and what came late to a stream; they may keep what is to be dropped or deleted\n"
 }
 
 // tally counts the actions.
@@ -82,7 +92,7 @@ func tally(actions []actionView) string {
 		n[a.Action]++
 	}
 	var parts []string
-	for _, a := range []offload.Action{offload.Create, offload.Roll, offload.Copy, offload.Drop, offload.Hide, offload.Delete} {
+	for _, a := range []offload.Action{offload.Create, offload.Roll, offload.Copy, offload.Drop, offload.Hide, offload.Delete, offload.Return} {
 		if n[string(a)] > 0 {
 			parts = append(parts, fmt.Sprintf("%d to %s", n[string(a)], a))
 		}
@@ -109,7 +119,7 @@ func actionViews(plan offload.Plan, layout segment.Layout) []actionView {
 func newActionView(j offload.Job, at time.Time, layout segment.Layout) actionView {
 	e := j.Stored.Entry
 	v := actionView{Topic: j.Partition.Topic, Partition: j.Partition.Number, Plain: j.Partition.Plain, Segment: j.Stored.Number.String(),
-		Action: string(j.Action), Limit: j.Why.Limit, Over: j.Why.Over, partition: j.Partition, number: j.Stored.Number}
+		Action: string(j.Action), Limit: j.Why.Limit, Over: j.Why.Over, unit: j.Why.Unit(), partition: j.Partition, number: j.Stored.Number}
 	switch {
 	case j.Action == offload.Copy:
 		v.Object = segment.ObjectPath(layout.Folder(j.Partition), j.Stored.Number, e.Copy, "")
@@ -132,11 +142,13 @@ func (v actionView) why() string {
 		return "it has no manifest"
 	case v.Action == string(offload.Copy):
 		return "sealed"
+	case v.Action == string(offload.Return):
+		return "its topic is back"
 	case v.Limit == "":
 		return ""
-	case strings.HasSuffix(v.Limit, ".bytes"):
+	case v.unit == "bytes":
 		return v.Limit + " + " + size(v.Over)
-	case v.Limit == "segment-entries":
+	case v.unit == "entries":
 		return fmt.Sprintf("%s + %d", v.Limit, v.Over)
 	case v.Over == 0:
 		return v.Limit

@@ -80,7 +80,8 @@ func notices(p offload.Plan) []string {
 }
 
 // noTopics is said where there is nothing to offload at all.
-const noTopics = "no topic is to be offloaded: check korvet.namespace, the topic registry, and remote.storage.enable of the topics"
+const noTopics = "no topic is to be offloaded: check korvet.namespace, the topic registry, and remote.storage.enable of the topics; " +
+	"or, for plain streams, korvet.streams and the Set of their keys"
 
 // Advanced implements offload.Observer.
 func (j *journal) Advanced(int, int) {}
@@ -88,14 +89,18 @@ func (j *journal) Advanced(int, int) {}
 // Finished implements offload.Observer.
 func (j *journal) Finished(o offload.Outcome) {
 	segment := zap.String("segment", o.Partition.String()+"/"+o.Segment.String())
-	why := []zap.Field{segment, zap.String("limit", o.Why.Limit), zap.Int64("over", o.Why.Over)}
+	why := []zap.Field{segment, zap.String("limit", o.Why.Limit), zap.Int64("over_"+o.Why.Unit(), o.Why.Over)}
 	switch o.Result {
 	case offload.LostRace:
 		j.log.Info("segment was changed by another instance first; nothing done", segment)
 	case offload.Created:
 		j.log.Info("partition has its first segment", segment)
 	case offload.Rolled:
-		j.log.Info("segment is sealed, and the next one open", append(why, zap.Int64("entries", o.Contents.Count))...)
+		fields := append(why, zap.Int64("entries", o.Contents.Count))
+		if o.Missing > 0 {
+			fields = append(fields, zap.Int64("removed_before", o.Missing))
+		}
+		j.log.Info("segment is sealed, and the next one open", fields...)
 	case offload.Dropped:
 		j.log.Info("local copy is removed", append(why, zap.Int64("entries", o.Contents.Count))...)
 	case offload.Held:
@@ -104,6 +109,8 @@ func (j *journal) Finished(o offload.Outcome) {
 		j.log.Warn("segment is local again, and will be copied once more", segment, zap.NamedError("cause", o.Cause))
 	case offload.Hidden:
 		j.log.Info("segment is hidden, and will be deleted after delete-grace", why...)
+	case offload.Returned:
+		j.log.Warn("segment is no longer hidden: its topic has come back", segment)
 	case offload.Expired:
 		j.log.Info("segment is deleted", segment, zap.String("object", o.Path), zap.Int64("entries", o.Contents.Count))
 	case offload.ExpiredUnuploaded:
@@ -276,13 +283,17 @@ func (j *journal) problems(now []offload.Problem) {
 		where := p.Where()
 		j.known[where] = p.Reason
 		if before[where] != p.Reason {
-			j.log.Warn("can't be worked on for now; all else goes on", zap.String("what", where),
+			write := j.log.Warn
+			if p.Reason.Loss() {
+				write = j.log.Error
+			}
+			write("can't be worked on for now; all else goes on", zap.String("what", where),
 				zap.String("reason", string(p.Reason)), zap.NamedError("cause", p.Err))
 		}
 	}
 	for where := range before {
 		if _, still := j.known[where]; !still {
-			j.log.Info("no longer a problem", zap.String("what", where))
+			j.log.Info("no longer a problem, or no longer looked at", zap.String("what", where))
 		}
 	}
 }

@@ -30,6 +30,7 @@ type segmentView struct {
 	BytesIn   int64   `json:"bytes_in"`
 	BytesOut  int64   `json:"bytes_out"`
 	Object    string  `json:"object"`
+	Cause     string  `json:"cause,omitempty"` // of reopened and held
 	Seconds   float64 `json:"seconds"`
 }
 
@@ -97,7 +98,7 @@ func others(outcomes []offload.Outcome) string {
 		n[o.Result]++
 	}
 	text := ""
-	for _, r := range []offload.Result{offload.Created, offload.Rolled, offload.Dropped, offload.Held, offload.Reopened, offload.Hidden,
+	for _, r := range []offload.Result{offload.Created, offload.Rolled, offload.Dropped, offload.Held, offload.Reopened, offload.Returned, offload.Hidden,
 		offload.Expired, offload.ExpiredUnuploaded, offload.LostRace} {
 		if n[r] > 0 {
 			text += fmt.Sprintf(", %d %s", n[r], strings.ReplaceAll(string(r), "_", " "))
@@ -109,7 +110,11 @@ func others(outcomes []offload.Outcome) string {
 func (p Process) reportJSON(r offload.Report, led bool) error {
 	view := passView{Led: led, Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Seconds: r.Duration.Seconds()}
 	for _, o := range r.Outcomes {
-		view.Segments = append(view.Segments, segmentView{
+		cause := ""
+		if o.Cause != nil {
+			cause = o.Cause.Error()
+		}
+		view.Segments = append(view.Segments, segmentView{Cause: cause,
 			Topic: o.Partition.Topic, Partition: o.Partition.Number, Plain: o.Partition.Plain, Segment: o.Segment.String(), Result: string(o.Result),
 			Messages: o.Contents.Count, BytesIn: o.BytesIn, BytesOut: o.BytesOut, Object: o.Path, Seconds: o.Duration.Seconds(),
 		})

@@ -34,7 +34,7 @@ given back, and the next run goes on from the manifests. Exit code 0.`
 func (p Process) runCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "run",
-		Usage:       "move sealed segments, at every tick or once",
+		Usage:       "seal, copy, drop and expire segments, at every tick or once",
 		UsageText:   "korvet-offload run [--once [--dry-run]] [options]",
 		Description: runDescription,
 		Flags: append([]cli.Flag{
@@ -128,6 +128,11 @@ func (p Process) once(c *cli.Context, cfg config.Config, log *zap.Logger) error 
 	}
 	if perr := p.printReport(c.String("output"), report, cfg); perr != nil {
 		return perr
+	}
+	for _, o := range report.Outcomes {
+		if o.Result == offload.Reopened && o.Cause != nil {
+			p.complain(fmt.Sprintf("segment %s/%s is copied again: %v", o.Partition, o.Segment, o.Cause))
+		}
 	}
 	return p.complainAbout(report, err)
 }

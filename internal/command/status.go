@@ -62,7 +62,8 @@ func (p Process) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "show every partition's segments by tier, and the lag",
-		Description: `Reads the manifests, and asks how large streams are. A partition's lag is the number of sealed
+		Description: `Reads the manifests, and asks how large streams are. BOTH counts the REMOTE
+segments that still have a local copy. A partition's lag is the number of sealed
 segments that are still LOCAL, and how long the oldest of them has waited. Exit
 code 1 if a topic, partition or entry can't be read.`,
 		Flags:  append([]cli.Flag{outputFlag()}, config.Flags()...),

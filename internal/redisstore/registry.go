@@ -80,8 +80,11 @@ func (s *Store) plainStreams(ctx context.Context) ([]segment.Topic, error) {
 	}
 	key := s.cfg.Layout.StreamsKey()
 	members, err := s.do(ctx, s.client.B().Smembers().Key(key).Build()).AsStrSlice()
-	if err != nil {
-		return nil, wrap(ctx, "SMEMBERS", key, wantSet(err))
+	var broken []segment.Topic
+	if err = wrap(ctx, "SMEMBERS", key, wantSet(err)); ClassOf(err) == WrongType { // no reason not to work on all else
+		broken = []segment.Topic{{Name: key, Plain: true, Err: err}}
+	} else if err != nil {
+		return nil, err
 	}
 	listed := map[string]bool{}
 	for _, member := range members {
@@ -99,7 +102,7 @@ func (s *Store) plainStreams(ctx context.Context) ([]segment.Topic, error) {
 			streams = append(streams, t)
 		}
 	}
-	return sorted(streams), nil
+	return append(broken, sorted(streams)...), nil
 }
 
 // wantSet says what the key of the plain streams should be.

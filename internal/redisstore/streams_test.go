@@ -60,7 +60,7 @@ func TestTopicsAndPlainStreams(t *testing.T) {
 	})
 }
 
-func TestASetOfStreamsOfAnotherTypeMeansNothingIsKnown(t *testing.T) {
+func TestASetOfStreamsOfAnotherTypeStopsNoTopic(t *testing.T) {
 	backends(t, func(t *testing.T, s *Store, exec func(...string) string) {
 		exec("SADD", "korvet:topics", "orders")
 		exec("HSET", "korvet:streams", "a", "b")
@@ -69,8 +69,12 @@ func TestASetOfStreamsOfAnotherTypeMeansNothingIsKnown(t *testing.T) {
 		}
 		s.streams = streamPatterns()
 		topics, err := s.Topics(t.Context())
-		if topics != nil || ClassOf(err) != WrongType || !strings.Contains(err.Error(), "korvet:streams") || !strings.Contains(err.Error(), "want a set") {
-			t.Errorf("%v, %v", topics, err)
+		if err != nil || len(topics) < 2 || topics[0].Name != "orders" || topics[0].Err != nil {
+			t.Fatalf("%v, %v", topics, err)
+		}
+		broken := topics[1]
+		if !broken.Plain || ClassOf(broken.Err) != WrongType || !strings.Contains(broken.Err.Error(), "korvet:streams") || !strings.Contains(broken.Err.Error(), "want a set") {
+			t.Errorf("%+v", broken)
 		}
 	})
 }
