@@ -96,11 +96,11 @@ func (j *journal) Finished(o offload.Outcome) {
 	case offload.Created:
 		j.log.Info("partition has its first segment", segment)
 	case offload.Rolled:
-		fields := append(why, zap.Int64("entries", o.Contents.Count))
+		why = append(why, zap.Int64("entries", o.Contents.Count))
 		if o.Missing > 0 {
-			fields = append(fields, zap.Int64("removed_before", o.Missing))
+			why = append(why, zap.Int64("removed_before", o.Missing))
 		}
-		j.log.Info("segment is sealed, and the next one open", fields...)
+		j.log.Info("segment is sealed, and the next one open", why...)
 	case offload.Dropped:
 		j.log.Info("local copy is removed", append(why, zap.Int64("entries", o.Contents.Count))...)
 	case offload.Held:
