@@ -31,7 +31,7 @@ func (d Due) Unit() string {
 // Flat is the same with the limit's name as the settings file has it.
 func (d Due) Flat() Due {
 	for _, t := range TopicSettingTable() {
-		if t.Kafka == d.Limit && t.Flat != "" {
+		if t.Kafka != "" && t.Kafka == d.Limit {
 			d.Limit = t.Flat
 		}
 	}

@@ -199,3 +199,22 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+func TestDueByOtherNames(t *testing.T) {
+	for limit, want := range map[string][2]string{
+		"":                      {"", "ms"},
+		"segment.ms":            {"segment-time", "ms"},
+		"segment.bytes":         {"segment-bytes", "bytes"},
+		"segment-entries":       {"segment-entries", "entries"},
+		"local.retention.ms":    {"local-retention-time", "ms"},
+		"local.retention.bytes": {"local-retention-bytes", "bytes"},
+		"retention.ms":          {"retention-time", "ms"},
+		"retention.bytes":       {"retention-bytes", "bytes"},
+		"delete-grace":          {"delete-grace", "ms"},
+	} {
+		d := Due{Limit: limit, Over: 7}
+		if f := d.Flat(); f.Limit != want[0] || f.Over != 7 || d.Unit() != want[1] || f.Unit() != want[1] {
+			t.Errorf("%q: %+v in %s and %s", limit, f, d.Unit(), f.Unit())
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (r *rig) somethingOfEach() map[string]int64 {
 		"hiding:0/0 hide by retention.ms":         newest("hiding") + 2000,
 		"deleting:0/0 delete by delete-grace":     r.entries()[r.layout.SegmentKey(segment.Partition{Topic: "deleting"}, 0)].DeletingAt + 1,
 		"events:0/1 roll by segment-entries":      0,
-		"events:0/0 drop by local.retention.ms":   dataset.FirstMs + 3 + 1000,
+		"events:0/0 drop by local-retention-time": dataset.FirstMs + 3 + 1000,
 		"events2:0/0 create by ":                  0,
 	}
 }
