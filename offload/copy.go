@@ -37,6 +37,7 @@ type copying struct {
 	spool    *spool
 	bytesIn  int64
 	contents segment.Contents
+	digest   uint32 // of a range
 	path     string
 	object   ObjectInfo
 	result   Result
@@ -136,6 +137,10 @@ func checkSource(e segment.Entry, key string, info segment.StreamInfo) error {
 	if err := checkHistory(e, key, info); err != nil {
 		return err
 	}
+	if e.Count > 0 && !e.LastID.IsZero() && info.FirstID.Compare(e.LastID) > 0 {
+		return fmt.Errorf("%w: stream %s begins with %s, and the manifest says that it had %d entries up to %s: it was lost and made again",
+			segment.ErrShortStream, key, info.FirstID, e.Count, e.LastID)
+	}
 	if info.LastID.Compare(e.LastID) < 0 {
 		return fmt.Errorf("%w: stream %s has only come to %s, and the manifest says that it ends at %s; look for a failover or a restore that lost writes",
 			segment.ErrShortStream, key, info.LastID, e.LastID)
@@ -171,6 +176,9 @@ func (c *copying) encode(ctx context.Context) error {
 	err := c.w.pages.each(ctx, c.w.ports.Streams.Pages(c.key, c.from, c.to), func(p *segment.Page) error {
 		c.bytesIn += int64(p.Bytes())
 		c.w.observer.Advanced(p.Len(), p.Bytes())
+		if c.entry.Shared() {
+			c.digest = p.Digest(c.digest)
+		}
 		return enc.Write(p)
 	})
 	contents, cerr := enc.Close()
@@ -379,6 +387,9 @@ func (c *copying) flip(ctx context.Context) error {
 	}, now.UnixMilli())
 	if err != nil {
 		return err
+	}
+	if remote.Shared() {
+		remote.Source.CRC32C = int64(c.digest)
 	}
 	return c.swap(ctx, remote)
 }

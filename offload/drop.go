@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"korvet-offload/segment"
 )
@@ -22,6 +23,8 @@ type dropping struct {
 	key    string
 	result Result
 	cause  error // of a result that needs one
+
+	checked time.Time // when the object was looked at
 }
 
 // drop removes the local copy. Whatever it returns, the entry is REMOTE and
@@ -50,6 +53,7 @@ func (d *dropping) run(ctx context.Context) error {
 		d.result, d.cause = Held, fmt.Errorf("consumer group %q of stream %s", group, d.key)
 		return err
 	}
+	d.checked = d.w.now()
 	damage := d.w.checkObject(ctx, d.entry)
 	if damage != nil && !errors.Is(damage, errObject) {
 		return damage
@@ -181,6 +185,9 @@ func (d *dropping) dropStream(ctx context.Context, damage error) error {
 	if err := d.mark(ctx); err != nil {
 		return err
 	}
+	if err := d.fresh(ctx); err != nil {
+		return err
+	}
 	removed, err := d.w.ports.Removals.Remove(ctx, d.key, now)
 	if err != nil {
 		return err
@@ -201,12 +208,25 @@ func describe(e segment.Entry, now StreamInfo) string {
 // countGrown counts what is left of the copied entries: copying again must
 // not lose some that were deleted meanwhile and are in the object.
 func (d *dropping) countGrown(ctx context.Context) (likeness, error) {
-	pieces, err := d.pieces(ctx, segment.ID{}, d.entry.LastID)
+	pieces, _, err := d.pieces(ctx, segment.ID{}, d.entry.LastID)
 	if err != nil || total(pieces) != d.entry.Count {
 		return different, err
 	}
 	return grown, nil
 }
+
+// fresh looks at the object again where the last look is too long ago: the
+// process may have been stopped since.
+func (d *dropping) fresh(ctx context.Context) error {
+	if d.w.now().Sub(d.checked) < lookAge {
+		return nil
+	}
+	d.checked = d.w.now()
+	return d.w.checkObject(ctx, d.entry)
+}
+
+// lookAge is how long a look at an object counts.
+const lookAge = 30 * time.Second
 
 // recopy sends the segment back to LOCAL.
 func (d *dropping) recopy(ctx context.Context, cause error) error {

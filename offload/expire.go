@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"korvet-offload/segment"
 )
@@ -44,6 +45,7 @@ func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	next.Aged = next.Aged || j.aged
 	raw := string(next.Encode())
 	ok, err := w.ports.Manifests.Change(ctx, j.Partition, segment.Change{Number: j.Stored.Number, Old: j.Stored.Raw, New: raw})
 	out := outcome(Hidden, ok)
@@ -184,11 +186,20 @@ func (w *Worker) entries(ctx context.Context, jobs []Job) ([]string, error) {
 // expire deletes segments whose grace is over: what is left in Redis, then
 // the objects in batches, then the entries, each only if all before it went.
 func (p *pass) expire(ctx context.Context, jobs []Job) {
-	ready := p.unchanged(ctx, p.cleared(ctx, jobs))
-	if len(ready) == 0 || !p.goesOn(ctx) {
-		p.skip(len(ready))
+	for batch := range slices.Chunk(p.cleared(ctx, jobs), deleteBatch) {
+		p.deleteBatch(ctx, batch)
+	}
+}
+
+// deleteBatch is how many objects the store is asked to delete at once.
+const deleteBatch = 1000
+
+func (p *pass) deleteBatch(ctx context.Context, jobs []Job) {
+	if !p.goesOn(ctx) {
+		p.skip(len(jobs))
 		return
 	}
+	ready := p.unchanged(ctx, jobs)
 	var paths []string
 	var whose []int
 	for i, j := range ready {
@@ -282,6 +293,7 @@ func (w *Worker) remember(ctx context.Context, n note) error {
 	case !ok:
 		w.memory.known = nil // somebody else has written; read it again
 		return nil
+	case w.memory.known == nil: // the next scan reads it again
 	case n.new == "":
 		delete(w.memory.known, n.topic)
 	default:

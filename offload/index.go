@@ -101,6 +101,17 @@ func sorted(n segment.Number, raw string, now int64) (settled, segment.Stored, b
 	return s, segment.Stored{}, true
 }
 
+// remembers says whether a settled segment's newest entry is as old as the one
+// by whose age it was chosen.
+func (x *index) remembers(n segment.Number, at int64) bool {
+	for _, l := range []*ledger{&x.gone, &x.present} {
+		if i, there := l.find(n); there {
+			return l.list[i].at == at
+		}
+	}
+	return false
+}
+
 // changed makes an entry active whose state is about to change: the next scan
 // reads it again.
 func (x *index) changed(s segment.Stored) {

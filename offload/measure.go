@@ -73,7 +73,7 @@ func (w *Worker) wanted(p *PartitionScan, add func(string, segment.Number, bool,
 		case s.Err != nil || p.Partition.Plain || e.State == segment.Deleting:
 		case e.State == segment.Open && (rolls || limited):
 			add(w.key(p.Partition, s.Number, e.Key), s.Number, bytes, note(s.Number))
-		case limited && bytes:
+		case settings.Local().Bytes >= 0 && bytes:
 			add(w.key(p.Partition, s.Number, e.Key), s.Number, true, note(s.Number))
 		}
 	}

@@ -78,6 +78,12 @@ func (p *parking) holds(j Job) (Problem, bool) {
 	return was.problem, ok && was.raw == j.Stored.Raw && p.now().Before(was.until)
 }
 
+// waits says whether a segment still waits.
+func (p *parking) waits(j Job) bool {
+	_, waits := p.holds(j)
+	return waits
+}
+
 // outageOver lets the segments be tried at once that failed because of the
 // store or Redis: both work again.
 func (p *parking) outageOver() {

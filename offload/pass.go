@@ -107,8 +107,11 @@ func (p *pass) resolveAll(ctx context.Context) error {
 func (p *pass) settle(j *Job, raw string) {
 	e, err := segment.ParseEntry([]byte(raw))
 	as := err == nil && e.State == segment.Sealed && e.Tier == segment.Remote
-	if x := p.worker.memory.indexes[j.Partition]; !as && x != nil {
-		x.stale()
+	x := p.worker.memory.indexes[j.Partition]
+	if at, _ := e.LastAppend(p.report.Plan.At.UnixMilli()); x == nil || !as || !x.remembers(j.Stored.Number, at) {
+		if x != nil {
+			x.stale()
+		}
 		return
 	}
 	j.Stored.Raw, j.Stored.Entry = raw, e
@@ -285,7 +288,7 @@ func (p *pass) failed(j Job, raw string, err error) {
 	p.worker.parked.failed(j, raw, problem)
 	p.worker.observer.Failed(problem)
 	p.report.Problems = append(p.report.Problems, problem)
-	if !isOutage(err) {
+	if !isOutage(err) || j.Action == Delete { // deletions that fail say nothing about copies
 		return
 	}
 	if p.outages++; p.outages >= maxOutages && p.stopped == nil {

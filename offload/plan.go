@@ -2,6 +2,7 @@ package offload
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,6 +36,7 @@ type Job struct {
 	Next      segment.Number // Roll: that of the segment to open
 	Gone      bool           // Hide: the topic is gone, so whatever state the segment is in
 
+	aged  bool  // Hide: because of retention.ms
 	since int64 // Hide, Delete: epoch ms, when it became overdue
 }
 
@@ -85,10 +87,12 @@ const maxExpiry = 10_000
 
 // MakePlan decides what is due. It is pure: the same scan gives the same plan.
 func MakePlan(s Scan, cfg Config) Plan {
-	p := planner{cfg: cfg, now: s.At.UnixMilli(), remains: map[string]bool{}}
-	p.At, p.Doubt, p.Problems = s.At, s.Doubt, slices.Clone(s.Strays)
-	if s.Doubt != nil {
-		p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(s.Doubt), Err: s.Doubt})
+	p := planner{cfg: cfg, scan: &s, now: s.At.UnixMilli(), remains: map[string]bool{}}
+	p.At, p.Doubt, p.Problems = s.At, errors.Join(s.Clock, s.Registry), slices.Clone(s.Strays)
+	for _, doubt := range []error{s.Clock, s.Registry} {
+		if doubt != nil {
+			p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(doubt), Err: doubt})
+		}
 	}
 	for _, t := range s.Topics {
 		p.topic(t)
@@ -99,6 +103,7 @@ func MakePlan(s Scan, cfg Config) Plan {
 	}
 	p.forget(s.Topics)
 	p.mostOverdue()
+	p.Expiry = append(p.Expiry, p.waiting...)
 	p.flatNames()
 	return p.Plan
 }
@@ -117,6 +122,10 @@ func (p *planner) flatNames() {
 // expire adds a job of Expiry, overdue since a time in epoch ms.
 func (p *planner) expire(j Job, since int64) {
 	j.since = since
+	if p.scan.parked != nil && p.scan.parked(j) {
+		p.waiting = append(p.waiting, j)
+		return
+	}
 	if p.Expiry = append(p.Expiry, j); len(p.Expiry) >= 4*maxExpiry {
 		p.mostOverdue()
 	}
@@ -141,7 +150,9 @@ func CountTopics(topics []segment.Topic) Counts {
 type planner struct {
 	Plan
 	cfg     Config
+	scan    *Scan
 	now     int64
+	waiting []Job           // of Expiry, parked: they don't use up what a pass can do
 	remains map[string]bool // topics of which something is left
 }
 
@@ -265,17 +276,18 @@ func (p *planner) roll(s *PartitionScan, j Job) {
 }
 
 func (p *planner) deleting(s *PartitionScan, j Job) {
-	since := j.Stored.Entry.DeletingAt
+	e := j.Stored.Entry
+	since := e.DeletingAt
 	over := p.now - since - p.cfg.DeleteGrace.Milliseconds()
 	switch {
 	case p.keeps(s):
 		return
-	case j.Stored.Entry.WithTopic != "" && s.Topic.Phase != Doomed:
+	case e.WithTopic != "" && s.Topic.Phase != Doomed, e.Aged && s.Topic.Phase != Doomed && !p.aged(e, j.Settings):
 		j.Action = Return
 		p.Setup = append(p.Setup, j)
 		return
-	case since == 0: // somebody else has hidden it: the grace begins now
-		j.Action = Hide
+	case since == 0 || e.Tier == segment.Local && e.Source == nil || since-p.now > clockJump.Milliseconds():
+		j.Action = Hide // by somebody else, or by another clock: the grace begins now
 	case over >= 0:
 		j.Action = Delete
 	default:
@@ -285,8 +297,16 @@ func (p *planner) deleting(s *PartitionScan, j Job) {
 	p.expire(j, p.now-max(0, over))
 }
 
+// aged says whether a segment is past total retention by time.
+func (p *planner) aged(e segment.Entry, s segment.TopicSettings) bool {
+	at, known := e.LastAppend(p.now)
+	return known && s.RetentionMs >= 0 && p.now-at > s.RetentionMs
+}
+
 // keeps says whether nothing of the partition may be deleted in this pass.
-func (p *planner) keeps(s *PartitionScan) bool { return p.Doubt != nil || s.Topic.Keep != nil }
+func (p *planner) keeps(s *PartitionScan) bool {
+	return p.scan.Clock != nil || p.scan.Registry != nil && !s.Partition.Plain || s.Topic.Keep != nil
+}
 
 func (p *planner) sealed(s *PartitionScan, j Job, d decisions) (Job, bool) {
 	e := j.Stored.Entry

@@ -57,7 +57,7 @@ type retaining struct {
 }
 
 func (r *retaining) job(a Action, n segment.Number, why segment.Due) Job {
-	j := Job{Action: a, Partition: r.part.Partition, Settings: r.settings, Stored: segment.Stored{Number: n}, Why: why}
+	j := Job{aged: a == Hide && why.Limit == r.settings.Total().MsName, Action: a, Partition: r.part.Partition, Settings: r.settings, Stored: segment.Stored{Number: n}, Why: why}
 	if i, active := slices.BinarySearchFunc(r.part.Active, n, byNumber); active {
 		j.Stored = r.part.Active[i]
 	}
@@ -91,7 +91,10 @@ func (r *retaining) total() {
 		if e.Tier == segment.Remote && e.Object != nil {
 			return r.settings.Size(e.Count, e.Object.Bytes)
 		}
-		return r.inRedis(e, n)
+		if e.State == segment.Open {
+			return r.settings.Size(r.part.Streams[n].Length, 0)
+		}
+		return r.settings.Size(e.Count, 0) // the server only estimates, and an estimate deletes nothing for good
 	})
 	sum += r.settings.Size(x.gone.messages+x.present.messages, x.gone.objects+x.present.objects)
 	for s, why := range limits.Overdue(r.now, sum, merged(size, spans, &x.gone, &x.present)) {

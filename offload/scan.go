@@ -20,7 +20,10 @@ const scanners = 64
 // clockJump is by how much the Redis clock may run apart from this host's
 // monotonic clock between two passes. Beyond it one of them was set, or
 // another server answers, and ages mean nothing for once.
-const clockJump = time.Hour
+const (
+	clockJump    = time.Hour
+	clockSettles = time.Hour
+)
 
 // Scan is what Redis says at the start of a pass.
 type Scan struct {
@@ -28,9 +31,11 @@ type Scan struct {
 	Topics     []TopicState
 	Partitions []PartitionScan // of the topics that are worked on, in their order
 	Strays     []Problem       // streams that came back after they were dropped
-	Doubt      error           // why this pass must not delete anything; nil = it may
+	Clock      error           // why this pass must not delete anything; nil = it may
+	Registry   error           // why it must not delete anything of a topic; nil = it may
 
-	notes []note
+	notes  []note
+	parked func(Job) bool // says whether a job waits; nil = none does
 }
 
 // PartitionScan is one partition and what its manifest holds; Err says why
@@ -102,6 +107,8 @@ type memory struct {
 	registry int               // topics in the registry at the last pass; -1 = not known
 	redis    time.Time         // the two clocks at the last pass
 	here     time.Time
+	offset   time.Duration // between them, when it was believed last
+	jumped   time.Time     // by this host's clock; zero = it is believed
 	dropped  []dropped
 }
 
@@ -127,8 +134,8 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 			return Scan{}, fmt.Errorf("read the topics that were offloaded before: %w", err)
 		}
 	}
-	s := Scan{At: now, Doubt: w.memory.doubt(topics, now, here)}
-	r := newRoster(topics, w.memory.known, s.Doubt != nil, w.cfg, now)
+	s := Scan{At: now, Clock: w.memory.clockDoubt(now, here), Registry: w.memory.registryDoubt(topics), parked: w.parked.waits}
+	r := newRoster(topics, w.memory.known, s.Clock != nil || s.Registry != nil, w.cfg, now)
 	s.Topics, s.notes = r.states, r.notes
 	w.memory.redis, w.memory.here, w.memory.registry = now, here, inRegistry(topics)
 	s.Partitions = w.partitions(s.Topics)
@@ -143,20 +150,37 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 	return s, err
 }
 
-// doubt says why nothing may be deleted in this pass.
-func (m *memory) doubt(topics []segment.Topic, now, here time.Time) error {
-	if !m.here.IsZero() {
-		if jump := now.Sub(m.redis) - here.Sub(m.here); jump.Abs() > clockJump {
-			return fmt.Errorf("%w: the redis clock has moved by %s against this host's since the last pass; nothing is deleted in this one",
-				errClock, jump.Round(time.Second))
-		}
+// clockDoubt says why ages mean nothing in this pass. A clock that has jumped is
+// believed again when it has jumped back, or has gone on steadily for
+// clockSettles: whoever has set it wrongly may still notice.
+func (m *memory) clockDoubt(now, here time.Time) error {
+	offset := now.Sub(here)
+	if m.here.IsZero() {
+		m.offset = offset
 	}
+	moved := (offset - m.offset).Round(time.Second)
+	switch {
+	case moved.Abs() <= clockJump:
+		m.offset, m.jumped = offset, time.Time{} // it may drift
+		return nil
+	case m.jumped.IsZero() || (now.Sub(m.redis)-here.Sub(m.here)).Abs() > clockJump:
+		m.jumped = here
+	case here.Sub(m.jumped) >= clockSettles:
+		m.offset, m.jumped = offset, time.Time{}
+		return nil
+	}
+	return fmt.Errorf("%w: the redis clock has moved by %s against this host's; nothing is deleted until it has moved back, or has been steady for %s",
+		errClock, moved, clockSettles)
+}
+
+// registryDoubt says why nothing of a topic may be deleted in this pass.
+func (m *memory) registryDoubt(topics []segment.Topic) error {
 	if inRegistry(topics) > 0 || m.registry == 0 {
 		return nil
 	}
 	for name, raw := range m.known {
-		if r, err := parseRecord(name, raw); err == nil && r.RemovedAt == 0 && m.registry != 0 && !declared(topics, name) {
-			return fmt.Errorf("%w: it reads as empty, and topics were offloaded before, %s among them; nothing is deleted in this pass",
+		if r, err := parseRecord(name, raw); err == nil && r.RemovedAt == 0 && !declared(topics, name) {
+			return fmt.Errorf("%w: it reads as empty, and topics were offloaded before, %s among them; nothing of a topic is deleted in this pass",
 				errRegistry, name)
 		}
 	}

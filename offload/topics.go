@@ -54,7 +54,7 @@ func (r record) encode() string {
 }
 
 func parseRecord(topic, raw string) (record, error) {
-	r := record{}
+	r := record{Settings: segment.DefaultTopicSettings()}
 	if err := json.Unmarshal([]byte(raw), &r); err != nil || r.V != recordVersion {
 		return r, fmt.Errorf("%w: the record of topic %s is not one of version %d", segment.ErrTopicSetting, topic, recordVersion)
 	}
@@ -63,6 +63,9 @@ func parseRecord(topic, raw string) (record, error) {
 	}
 	if r.Settings.Partitions < 1 || r.Settings.Partitions > segment.MaxPartitions {
 		return r, fmt.Errorf("%w: the record of topic %s has %d partitions", segment.ErrTopicSetting, topic, r.Settings.Partitions)
+	}
+	if err := r.Settings.Check(); err != nil {
+		return r, fmt.Errorf("%w: the record of topic %s: %w", segment.ErrTopicSetting, topic, err)
 	}
 	return r, nil
 }

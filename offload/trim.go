@@ -22,23 +22,26 @@ func (d *dropping) dropRange(ctx context.Context, damage error) error {
 	if err != nil {
 		return err
 	}
-	pieces, err := d.pieces(ctx, d.entry.From, d.entry.To)
+	pieces, digest, err := d.pieces(ctx, d.entry.From, d.entry.To)
 	if err != nil {
 		return err
 	}
 	switch n := total(pieces); {
-	case damage != nil && n == d.entry.Count:
+	case damage != nil && n == d.entry.Count && d.wasCopied(info, n, digest):
 		return d.recopy(ctx, damage)
 	case damage != nil:
 		return fmt.Errorf("%w; and stream %s has %d of its %d entries: restore the object", damage, d.key, n, d.entry.Count)
-	case !d.wasCopied(info, n):
-		return fmt.Errorf("%w: stream %s has %d entries from %s to %s, and %d were copied; it stays; compare it with object %s",
+	case !d.wasCopied(info, n, digest):
+		return fmt.Errorf("%w: stream %s has %d entries from %s to %s that are not the %d that were copied; they stay; compare them with object %s",
 			segment.ErrStreamChanged, d.key, n, d.entry.From, d.entry.To, d.entry.Count, d.entry.Object.Path)
 	}
 	if err := d.mark(ctx); err != nil {
 		return err
 	}
 	for _, piece := range pieces {
+		if err := d.fresh(ctx); err != nil {
+			return err
+		}
 		trimmed, err := d.w.ports.Removals.Trim(ctx, d.key, piece)
 		if err != nil {
 			return err
@@ -61,28 +64,30 @@ func (d *dropping) firstID(ctx context.Context) segment.ID {
 }
 
 // wasCopied says whether n entries that are in the range now are, for certain,
-// among those that were copied: all of them; or fewer, where that is because
-// this program was interrupted or because entries were deleted from the very
-// same stream, whose counters never go back.
-func (d *dropping) wasCopied(info StreamInfo, n int64) bool {
-	switch was := d.entry.Source; {
-	case n == d.entry.Count:
+// among those that were copied: all of them, and the same; or fewer, where that
+// is because this program was interrupted or because entries were deleted, from
+// the very same stream: its counters never go back.
+func (d *dropping) wasCopied(info StreamInfo, n int64, digest uint32) bool {
+	was := d.entry.Source
+	same := was != nil && was.Added >= 0 && info.EntriesAdded >= was.Added && info.LastID.Compare(was.LastID) >= 0
+	remade := was != nil && !same && was.Added >= 0 && info.EntriesAdded >= 0
+	switch {
+	case n == 0:
 		return true
-	case n > d.entry.Count:
+	case n > d.entry.Count || remade:
 		return false
-	case n == 0 || d.job.Stored.Entry.Local == segment.Dropping:
-		return true
-	default:
-		return was != nil && was.Added >= 0 && info.EntriesAdded >= was.Added && info.LastID.Compare(was.LastID) >= 0
+	case n == d.entry.Count:
+		return was == nil || was.CRC32C == 0 || was.CRC32C == int64(digest)
 	}
+	return same || d.job.Stored.Entry.Local == segment.Dropping
 }
 
 // pieces counts the entries between two ids, both inclusive, and where they
-// can be cut.
-func (d *dropping) pieces(ctx context.Context, from, to segment.ID) ([]segment.Piece, error) {
-	var all []segment.Piece
+// can be cut. The digest is that of all of them.
+func (d *dropping) pieces(ctx context.Context, from, to segment.ID) (all []segment.Piece, digest uint32, err error) {
 	room := 0 // bytes that still fit into the last piece
-	err := d.w.pages.each(ctx, d.w.ports.Streams.Pages(d.key, from, to), func(p *segment.Page) error {
+	err = d.w.pages.each(ctx, d.w.ports.Streams.Pages(d.key, from, to), func(p *segment.Page) error {
+		digest = p.Digest(digest)
 		entry := p.Bytes() / max(1, p.Len()) // on the average
 		for i := range p.Len() {
 			if len(all) == 0 || room < entry || all[len(all)-1].Count == d.w.piece {
@@ -97,9 +102,9 @@ func (d *dropping) pieces(ctx context.Context, from, to segment.ID) ([]segment.P
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count stream %s: %w", d.key, err)
+		return nil, 0, fmt.Errorf("count stream %s: %w", d.key, err)
 	}
-	return all, nil
+	return all, digest, nil
 }
 
 func total(pieces []segment.Piece) int64 {

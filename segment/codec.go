@@ -80,6 +80,11 @@ func (e *Entry) read(f field) error {
 		return readNumber(f.raw, &e.RemoteAt)
 	case "deletingAt":
 		return readNumber(f.raw, &e.DeletingAt)
+	case "aged":
+		e.Aged = string(f.raw) == "true"
+		if !e.Aged && string(f.raw) != "false" {
+			return errors.New("want true or false")
+		}
 	case "withTopic":
 		return readWord(f.raw, &e.WithTopic, Open, Sealed)
 	case "source":
@@ -233,6 +238,12 @@ func (e Entry) known() []field {
 		}
 		return json.RawMessage(`"` + id.String() + `"`)
 	}
+	flag := func(on bool) json.RawMessage {
+		if !on {
+			return nil
+		}
+		return json.RawMessage("true")
+	}
 	return []field{
 		{"v", number(EntryVersion, true)},
 		{"rev", number(e.Rev, e.Rev != 0)},
@@ -252,6 +263,7 @@ func (e Entry) known() []field {
 		{"object", e.object()},
 		{"source", e.source()},
 		{"deletingAt", number(e.DeletingAt, e.DeletingAt != 0)},
+		{"aged", flag(e.Aged)},
 		{"withTopic", text(string(e.WithTopic))},
 	}
 }

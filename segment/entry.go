@@ -56,6 +56,7 @@ type Entry struct {
 	Source   *Source // of a REMOTE entry: the stream when it was copied
 
 	DeletingAt int64 // when it became DELETING
+	Aged       bool  // DELETING because of retention.ms
 	WithTopic  State // of an entry that is DELETING because its topic is gone: what it was before
 
 	fields []field // as they were read, in their order

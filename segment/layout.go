@@ -2,6 +2,7 @@ package segment
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -173,8 +174,8 @@ type Number uint64
 // since two fields of a manifest must not name one segment.
 func ParseNumber(s string) (Number, error) {
 	n, err := parseUint(s)
-	if err != nil || strconv.FormatUint(n, 10) != s {
-		return 0, fmt.Errorf("segment id %q: want a decimal number", s)
+	if err != nil || n > math.MaxInt64 || strconv.FormatUint(n, 10) != s {
+		return 0, fmt.Errorf("segment id %q: want a decimal number up to %d", s, math.MaxInt64)
 	}
 	return Number(n), nil
 }

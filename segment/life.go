@@ -11,6 +11,7 @@ type Source struct {
 	LastID       ID    // last-generated-id
 	Added        int64 // entries-added; -1 where the server does not say
 	MaxDeletedID ID    // max-deleted-entry-id; zero where there is none, or the server does not say
+	CRC32C       int64 // of a range: of all that was copied (Page.Digest); 0 = not known
 }
 
 // read takes an entry's field source.
@@ -31,6 +32,8 @@ func (s *Source) read(raw []byte) error {
 			err = readNumber(f.raw, &s.Added)
 		case "maxDeletedId":
 			err = readID(f.raw, &s.MaxDeletedID)
+		case "crc32c":
+			err = readNumber(f.raw, &s.CRC32C)
 		}
 		if err != nil {
 			return err
@@ -49,6 +52,9 @@ func (s Source) encode() json.RawMessage {
 	}
 	if !s.MaxDeletedID.IsZero() {
 		out = appendField(out, "maxDeletedId", mustJSON(s.MaxDeletedID.String()))
+	}
+	if s.CRC32C != 0 {
+		out = appendField(out, "crc32c", mustJSON(s.CRC32C))
 	}
 	return append(out, '}')
 }
@@ -138,7 +144,8 @@ func (e Entry) Recopy() (Entry, error) {
 // still LOCAL, s is its stream, which is removed later only if it is still
 // that. One without deletingAt, marked by somebody else, gets it.
 func (e Entry) Delete(s StreamInfo, at int64) (Entry, error) {
-	if e.State == Deleting && e.DeletingAt != 0 {
+	known := e.Tier == Remote || e.Source != nil // where not, somebody else has hidden it
+	if e.State == Deleting && e.DeletingAt != 0 && known && e.DeletingAt-at <= clockTolerance {
 		return Entry{}, fmt.Errorf("mark a segment deleting that is so since %d", e.DeletingAt)
 	}
 	if e.Tier == Local {
@@ -160,15 +167,19 @@ func (e Entry) DeleteWithTopic(s StreamInfo, at int64) (Entry, error) {
 	return e, err
 }
 
-// Return is the entry of a segment whose topic has come back: as it was before
-// it was hidden. Where a part of it was deleted already (whole is false), it
+// Return is the entry of a segment that should not be hidden any more, because
+// its topic has come back or its retention was raised: as it was before it was
+// hidden. Where a part of it was deleted already (whole is false), it
 // stays DELETING, and goes.
 func (e Entry) Return(whole bool) (Entry, error) {
-	if e.State != Deleting || e.WithTopic == "" {
-		return Entry{}, fmt.Errorf("bring back a segment that is %s: it was not hidden with its topic", e.State)
+	if e.State != Deleting || e.WithTopic == "" && !e.Aged {
+		return Entry{}, fmt.Errorf("bring back a segment that is %s: it was not hidden for its age, or with its topic", e.State)
 	}
 	if whole {
-		e.State, e.DeletingAt = e.WithTopic, 0
+		e.DeletingAt = 0
+		if e.State = e.WithTopic; e.State == "" {
+			e.State = Sealed
+		}
 		if e.Tier == Local {
 			e.Source = nil
 		}
@@ -176,7 +187,7 @@ func (e Entry) Return(whole bool) (Entry, error) {
 			e.FirstID, e.LastID, e.Count = ID{}, ID{}, NoCount
 		}
 	}
-	e.WithTopic = ""
+	e.WithTopic, e.Aged = "", false
 	e.Rev++
 	return e, nil
 }
@@ -187,7 +198,7 @@ func (e Entry) Undelete() (Entry, error) {
 	if e.State != Deleting || e.Tier != Local {
 		return Entry{}, fmt.Errorf("take back the deletion of a segment that is %s %s: only of DELETING LOCAL", e.State, e.Tier)
 	}
-	e.State, e.DeletingAt, e.WithTopic, e.Source = Sealed, 0, "", nil
+	e.State, e.DeletingAt, e.WithTopic, e.Aged, e.Source = Sealed, 0, "", false, nil
 	e.Rev++
 	return e, nil
 }

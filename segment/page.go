@@ -1,7 +1,9 @@
 package segment
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math"
 )
 
@@ -104,4 +106,27 @@ func (p *Page) Truncate(n int) {
 		end = int(p.entries[n-1].end)
 	}
 	p.fields = p.fields[:end]
+}
+
+// Digest adds all that is in the page to a CRC-32C, however entries were cut
+// into pages: ids, and names and values with their lengths. It tells whether
+// two readings of a range gave the same, not whether somebody has forged one.
+func (p *Page) Digest(crc uint32) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	buf := make([]byte, 0, 64)
+	for i := range p.Len() {
+		buf = p.ID(i).Append(buf[:0])
+		lo, hi := p.Fields(i)
+		buf = binary.AppendUvarint(append(buf, ' '), uint64(hi-lo)) //nolint:gosec // a count
+		crc = crc32.Update(crc, table, buf)
+		for j := lo; j < hi; j++ {
+			name, value := p.Name(j), p.Value(j)
+			buf = binary.AppendUvarint(buf[:0], uint64(len(name)))
+			buf = binary.AppendUvarint(buf, uint64(len(value)))
+			crc = crc32.Update(crc, table, buf)
+			crc = crc32.Update(crc, table, name)
+			crc = crc32.Update(crc, table, value)
+		}
+	}
+	return crc
 }

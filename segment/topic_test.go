@@ -124,12 +124,12 @@ func TestLayoutValidate(t *testing.T) {
 }
 
 func TestParseNumber(t *testing.T) {
-	for _, s := range []string{"", "-1", "+1", "01", "1.0", "1e3", " 1", "18446744073709551616"} {
+	for _, s := range []string{"", "-1", "+1", "01", "1.0", "1e3", " 1", "9223372036854775808", "18446744073709551615", "18446744073709551616"} {
 		if n, err := ParseNumber(s); err == nil {
 			t.Errorf("ParseNumber(%q) = %s", s, n)
 		}
 	}
-	if n, err := ParseNumber("18446744073709551615"); err != nil || n.String() != "18446744073709551615" {
+	if n, err := ParseNumber("9223372036854775807"); err != nil || n.String() != "9223372036854775807" {
 		t.Errorf("the largest number: %s, %v", n, err)
 	}
 }
