@@ -161,6 +161,27 @@ func TestAHungServerEndsTheLeadershipBeforeTheKey(t *testing.T) {
 	}
 }
 
+// It is by leading that memory is freed.
+func TestALeaseOfAFullServer(t *testing.T) {
+	s := redisserver.Start(t)
+	s.Exec("CONFIG", "SET", "maxmemory", "1")
+	l := New(client(t, s), Config{Key: key, Duration: time.Minute})
+	_, release, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl := s.Exec("PTTL", key); ttl == "-1" || ttl == "-2" {
+		t.Errorf("the key lapses in %s ms", ttl)
+	}
+	other := New(client(t, s), Config{Key: key, Duration: time.Minute})
+	if _, _, err := other.Acquire(t.Context()); !errors.Is(err, ErrHeld) {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAKeyOfAnotherTypeIsAnError(t *testing.T) {
 	s := redisserver.Start(t)
 	s.Exec("RPUSH", key, "x")

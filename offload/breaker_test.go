@@ -97,11 +97,11 @@ func TestParkedDeletionsKeepNothingWaiting(t *testing.T) {
 // not judged by the age of the old one.
 func TestAnEntryThatIsNotTheOneRemembered(t *testing.T) {
 	w := lifeWorld(t, func(s *segment.TopicSettings) { s.RetentionMs = 10 * hourMs })
-	w.gone(orders0, 0, 3, w.now.Add(-5*time.Hour))
+	w.gone(orders0, 0, 3, w.now.Add(-10*time.Hour+time.Second))
 	w.gone(orders0, 1, 3, w.now.Add(-4*time.Hour))
 	worker := w.worker()
 	runOnce(t, worker)
-	w.now = w.now.Add(5*time.Hour + time.Minute)
+	w.now = w.now.Add(time.Minute) // before the manifest is read whole again
 	w.gone(orders0, 0, 3, w.now.Add(-time.Minute))
 	mustDo(t, runOnce(t, worker), "", "")
 	w.mustBe(orders0, "0:GONE 1:GONE")

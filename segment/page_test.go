@@ -51,3 +51,44 @@ func TestPageKeepsWhatIsPutIn(t *testing.T) {
 		}
 	})
 }
+
+// The digest is that of the entries, not of the pages they came in.
+func TestDigest(t *testing.T) {
+	page := func(entries ...[]string) *Page {
+		p := new(Page)
+		for _, e := range entries {
+			id, err := ParseID(e[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Entry(id)
+			for i := 1; i+1 < len(e); i += 2 {
+				if err := p.Field([]byte(e[i]), []byte(e[i+1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return p
+	}
+	a, b := []string{"1-0", "f", "v", "g", "w"}, []string{"1-1", "f", "x"}
+	whole := page(a, b).Digest(0)
+	if got := page(b).Digest(page(a).Digest(0)); got != whole || whole == 0 {
+		t.Errorf("in two pages %d, in one %d", got, whole)
+	}
+	for name, other := range map[string]*Page{
+		"other id":          page([]string{"1-2", "f", "v", "g", "w"}, b),
+		"other value":       page(a, []string{"1-1", "f", "y"}),
+		"other name":        page(a, []string{"1-1", "h", "x"}),
+		"other order":       page([]string{"1-0", "g", "w", "f", "v"}, b),
+		"other border":      page([]string{"1-0", "fv", "", "g", "w"}, b),
+		"a field moved":     page([]string{"1-0", "f", "v"}, []string{"1-1", "g", "w", "f", "x"}),
+		"one entry less":    page(a),
+		"one field more":    page(a, []string{"1-1", "f", "x", "f", "x"}),
+		"nothing":           page(),
+		"name and value in": page([]string{"1-0", "f", "vg", "", "w"}, b),
+	} {
+		if other.Digest(0) == whole {
+			t.Errorf("%s: the same digest", name)
+		}
+	}
+}

@@ -280,15 +280,13 @@ func (j *journal) problems(now []offload.Problem) {
 	before := j.known
 	j.known = make(map[string]offload.Reason, len(now))
 	for _, p := range now {
-		where := p.Where()
+		where := place(p)
+		if _, said := j.known[where]; said {
+			continue
+		}
 		j.known[where] = p.Reason
 		if before[where] != p.Reason {
-			write := j.log.Warn
-			if p.Reason.Loss() {
-				write = j.log.Error
-			}
-			write("can't be worked on for now; all else goes on", zap.String("what", where),
-				zap.String("reason", string(p.Reason)), zap.NamedError("cause", p.Err))
+			j.writeProblem(where, p)
 		}
 	}
 	for where := range before {
@@ -296,6 +294,24 @@ func (j *journal) problems(now []offload.Problem) {
 			j.log.Info("no longer a problem, or no longer looked at", zap.String("what", where))
 		}
 	}
+}
+
+// place is where a problem is said to be. A store that does not let objects go
+// does so for all of them; that is one thing to write down, not ten thousand.
+func place(p offload.Problem) string {
+	if p.Reason == offload.ReasonDenied {
+		return "deletions"
+	}
+	return p.Where()
+}
+
+func (j *journal) writeProblem(where string, p offload.Problem) {
+	write := j.log.Warn
+	if p.Reason.Loss() {
+		write = j.log.Error
+	}
+	write("can't be worked on for now; all else goes on", zap.String("what", where),
+		zap.String("reason", string(p.Reason)), zap.NamedError("cause", p.Err))
 }
 
 // listening tells where the HTTP server is.

@@ -253,3 +253,18 @@ func TestAStoreThatIsDownStaysDownWhileSegmentsRoll(t *testing.T) {
 	b.Passed(offload.Report{Outcomes: []offload.Outcome{{Result: offload.Dropped}}}, nil)
 	b.ready("ready")
 }
+
+// A locked bucket is one warning, however many objects are in it.
+func TestDeletionsThatAreDeniedAreSaidOnce(t *testing.T) {
+	b := newBook(t)
+	var denied []offload.Problem
+	for n := range 3 {
+		denied = append(denied, problem(fmt.Sprint(n), offload.ReasonDenied))
+	}
+	b.Passed(offload.Report{Problems: denied}, nil)
+	b.wrote("warn can't be worked on for now; all else goes on what=deletions reason=delete_denied cause=cause of delete_denied")
+	b.Passed(offload.Report{Problems: denied[1:]}, nil)
+	b.wrote()
+	b.Passed(offload.Report{}, nil)
+	b.wrote("info no longer a problem, or no longer looked at what=deletions")
+}

@@ -14,8 +14,8 @@ import (
 // for a field that is not there, which equals no text, the empty one included.
 //
 // A server that is full (maxmemory, noeviction) refuses HSET, but not in a
-// script that has written already; HDEL, which it allows, of a field that is
-// never there is that. Memory is freed by the changes that follow.
+// script that has written already; HDEL, which it allows, of a field that is not
+// there is that. Memory is freed by what follows such a change.
 //
 // ARGV: field, old, new, next field, its value, "1" if the Hash must be empty.
 const changeScript = `local is = redis.call('HGET', KEYS[1], ARGV[1])
@@ -26,7 +26,9 @@ elseif is ~= ARGV[2] then
 end
 if ARGV[5] ~= '' and redis.call('HGET', KEYS[1], ARGV[4]) then return 0 end
 if ARGV[6] == '1' and redis.call('HLEN', KEYS[1]) ~= 0 then return 0 end
-redis.call('HDEL', KEYS[1], '')
+local none = ''
+while redis.call('HGET', KEYS[1], none) do none = none .. ' ' end
+redis.call('HDEL', KEYS[1], none)
 if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], ARGV[4], ARGV[5]) end
 if ARGV[3] == '' then
   redis.call('HDEL', KEYS[1], ARGV[1])

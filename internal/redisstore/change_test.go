@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -126,7 +127,6 @@ func TestChangeSaysWhyItFailed(t *testing.T) {
 			class Class
 		}{
 			{"replica", []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}, Unavailable},
-			{"no memory", []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}, NoMemory},
 			{"no replicas", []string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}, Unavailable},
 		} {
 			server.Exec(c.set...)
@@ -142,6 +142,42 @@ func TestChangeSaysWhyItFailed(t *testing.T) {
 			t.Errorf("in a text: class %s, %v", ClassOf(err), err)
 		}
 		server.Exec("RENAME", "kept", ordersKey())
+	}
+}
+
+// A server that is full refuses what takes memory. Changes of a manifest lead
+// to memory being freed, and must go on; a field that looks like the one they
+// begin with is somebody's, and stays.
+func TestChangesOnAFullServer(t *testing.T) {
+	server := redisserver.Start(t)
+	c := config(server)
+	c.WaitReplicas, c.Timeout = 1, time.Second
+	s := open(t, c)
+	server.Exec("HSET", ordersKey(), "0", sealed, "", "alien", " ", "alien")
+	server.Exec("XADD", "s", "1-0", "f", "v")
+	info, err := s.StreamInfo(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Exec("CONFIG", "SET", "maxmemory", "1")
+	for i, change := range []segment.Change{
+		{Number: 0, Old: sealed, New: sealed}, {Number: 1, New: "x"}, {Number: 1, Old: "x", New: "y", Next: 2, Open: "z"},
+	} {
+		if ok, err := s.Change(t.Context(), orders, change); !ok || err != nil {
+			t.Errorf("change %d: %t, %v", i, ok, err)
+		}
+	}
+	if ok, err := s.Change(t.Context(), orders, segment.Change{Number: 2, Old: "z", New: "w", Durable: true}); !ok || !errors.Is(err, ErrNotReplicated) {
+		t.Errorf("durable: %t, %v", ok, err)
+	}
+	if ok, err := s.SwapKnown(t.Context(), "orders", "", "record"); !ok || err != nil {
+		t.Errorf("record: %t, %v", ok, err)
+	}
+	if ok, err := s.Remove(t.Context(), "s", info); !ok || err != nil {
+		t.Errorf("remove: %t, %v", ok, err)
+	}
+	if got := server.Exec("HGET", ordersKey(), "") + server.Exec("HGET", ordersKey(), " "); got != "alienalien" {
+		t.Errorf("fields of somebody else: %q", got)
 	}
 }
 
