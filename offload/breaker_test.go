@@ -177,3 +177,32 @@ func TestATopicThatIsKeptDeletesNothing(t *testing.T) {
 		t.Errorf("%s; %s", did(r), complaints(r))
 	}
 }
+
+// An empty registry says nothing of plain streams.
+func TestAnEmptyRegistryKeepsNoPlainStream(t *testing.T) {
+	w, p, worker := plainDropWorld(t, false)
+	w.topic("orders", 1)
+	w.later(worker, time.Second)
+	w.topics = w.topics[:1]
+	w.localHours(0)
+	if r := w.later(worker, time.Second); complaints(r) != "registry: registry_doubt" || w.entry(p, 0).Local != segment.Gone {
+		t.Errorf("%s; %s", did(r), complaints(r))
+	}
+}
+
+// What somebody else has hidden, by a clock that was wrong or without saying
+// what the stream was, gets the grace from now on.
+func TestWhatSomebodyElseHasHidden(t *testing.T) {
+	w := doomedWorld(t, 2)
+	w.change(orders0, 0, func(e *segment.Entry) { e.DeletingAt = w.now.Add(1000 * time.Hour).UnixMilli() })
+	w.local(orders0, 2, 3, w.now.Add(-time.Hour))
+	w.change(orders0, 2, func(e *segment.Entry) { e.State, e.DeletingAt = segment.Deleting, 1 })
+	worker := w.worker()
+	mustDo(t, runOnce(t, worker), "orders:0/0 hidden, orders:0/1 expired, orders:0/2 hidden", "")
+	for _, n := range []segment.Number{0, 2} {
+		if e := w.entry(orders0, n); e.DeletingAt != w.now.UnixMilli() {
+			t.Errorf("segment %s: deletingAt %d", n, e.DeletingAt)
+		}
+	}
+	mustDo(t, w.later(worker, 10*time.Minute), "orders:0/0 expired, orders:0/2 expired_unuploaded", "")
+}
