@@ -7,8 +7,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"io"
 	"strconv"
+	"strings"
 	"testing"
 
 	"korvet-offload/internal/redisstore"
@@ -181,5 +183,17 @@ func TestLeaseOfAnotherMakesAFollower(t *testing.T) {
 	r.server.Exec("HSET", "korvet:storage:offload:lease", "f", "v")
 	if _, _, err := l.Acquire(t.Context()); err == nil || errors.Is(err, offload.ErrFollower) {
 		t.Error(err)
+	}
+}
+
+func TestEveryReasonIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range constants(t, "../../offload/errors.go", "Reason") {
+		if !strings.Contains(string(page), "`"+reason+"`") {
+			t.Errorf("docs/reasons.md does not say what %s is", reason)
+		}
 	}
 }
