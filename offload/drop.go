@@ -126,6 +126,7 @@ const (
 	lessened                  // entries were deleted since, none was added: all that is left was copied
 	grown                     // entries were added since, and none was trimmed
 	perhaps                   // grown by the number alone: to be counted before it is believed
+	thinned                   // grown, with entries deleted: what came is counted before that is believed
 	absent                    // it is not there
 	different                 // anything else
 )
@@ -141,7 +142,7 @@ func compare(e segment.Entry, now StreamInfo) likeness {
 	}
 	tells := was.Added >= 0 && now.EntriesAdded >= 0
 	added := now.EntriesAdded - was.Added
-	untrimmed := !e.FirstID.IsZero() && now.FirstID == e.FirstID
+	deleted := !e.FirstID.IsZero() && now.FirstID == e.FirstID && deletedFrom(was, now) // and not trimmed
 	switch order := now.LastID.Compare(was.LastID); {
 	case !now.Exists:
 		return absent
@@ -149,12 +150,18 @@ func compare(e segment.Entry, now StreamInfo) likeness {
 		return intact
 	case order == 0 && now.Length < e.Count && tells && added == 0:
 		return lessened
-	case order > 0 && tells && now.Length < e.Count+added && untrimmed:
-		return grown
+	case order > 0 && tells && now.Length < e.Count+added && deleted:
+		return thinned
 	case order > 0 && tells && now.Length == e.Count+added, order > 0 && !tells && now.Length > e.Count:
 		return perhaps
 	}
 	return different
+}
+
+// deletedFrom says whether entries were ever deleted by id from the very stream
+// that was copied: one that was made anew has begun with none.
+func deletedFrom(was segment.Source, now StreamInfo) bool {
+	return !now.MaxDeletedID.IsZero() && now.MaxDeletedID.Compare(was.MaxDeletedID) >= 0
 }
 
 // dropStream removes a stream of its own.
@@ -164,10 +171,14 @@ func (d *dropping) dropStream(ctx context.Context, damage error) error {
 		return err
 	}
 	like := compare(d.entry, now)
-	if like == perhaps {
-		if like, err = d.countGrown(ctx); err != nil {
-			return err
-		}
+	switch like {
+	case perhaps:
+		like, err = d.countGrown(ctx)
+	case thinned:
+		like, err = d.countLate(ctx, now)
+	}
+	if err != nil {
+		return err
 	}
 	switch {
 	case like == grown:
@@ -210,6 +221,20 @@ func describe(e segment.Entry, now StreamInfo) string {
 func (d *dropping) countGrown(ctx context.Context) (likeness, error) {
 	pieces, _, err := d.pieces(ctx, segment.ID{}, d.entry.LastID)
 	if err != nil || total(pieces) != d.entry.Count {
+		return different, err
+	}
+	return grown, nil
+}
+
+// countLate counts what came behind the copied entries. More than the server
+// has added since means that it had lost some of those in a failover.
+func (d *dropping) countLate(ctx context.Context, now StreamInfo) (likeness, error) {
+	from, more := d.entry.LastID.Next()
+	if !more {
+		return different, nil
+	}
+	pieces, _, err := d.pieces(ctx, from, segment.MaxID())
+	if err != nil || total(pieces) > now.EntriesAdded-d.entry.Source.Added {
 		return different, err
 	}
 	return grown, nil

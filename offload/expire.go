@@ -28,10 +28,16 @@ func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
 		if info, err = w.ports.Streams.StreamInfo(ctx, w.key(j.Partition, j.Stored.Number, e.Key)); err != nil {
 			return Outcome{}, err
 		}
+		if !j.Gone && !info.Exists && e.Count != 0 {
+			return Outcome{}, fmt.Errorf("%w: it was never copied, and stream %s is not there: what is lost must not look as if it had expired",
+				segment.ErrSourceMissing, w.key(j.Partition, j.Stored.Number, e.Key))
+		}
 		if !j.Gone && e.State == segment.Sealed && info.LastID.Compare(e.LastID) > 0 {
 			return w.renew(ctx, j, e, info, Nothing) // younger than the plan knew
 		}
-		e.FirstID = info.FirstID
+		if info.Exists {
+			e.FirstID = info.FirstID
+		}
 	}
 	now, err := w.ports.Clock.Now(ctx)
 	if err != nil {
@@ -53,23 +59,23 @@ func (w *Worker) hide(ctx context.Context, j Job) (Outcome, error) {
 	return out, err
 }
 
-// bringBack undoes hide for a segment whose topic has come back, unless its
-// object or its stream has gone already.
+// bringBack undoes hide. A segment whose only copy was its object, and whose
+// object has gone already, stays hidden, and goes. What else may be wrong with
+// it shows as with any other segment.
 func (w *Worker) bringBack(ctx context.Context, j Job) (Outcome, error) {
 	e := j.Stored.Entry
-	var whole bool
-	if e.Tier == segment.Local {
-		now, err := w.ports.Streams.StreamInfo(ctx, w.key(j.Partition, j.Stored.Number, e.Key))
-		if err != nil {
-			return Outcome{}, err
+	whole := true
+	if e.Tier == segment.Remote && e.Local == segment.Gone && e.Object != nil {
+		info, err := w.ports.Store.Stat(ctx, e.Object.Path)
+		switch {
+		case errors.Is(err, ErrObjectMissing):
+			whole = false
+		case err != nil:
+			return Outcome{}, fmt.Errorf("look at the object: %w", err)
+		case info.Size != e.Object.Bytes:
+			return Outcome{}, fmt.Errorf("%w: %s has %d bytes, and %d were put; it is neither brought back nor deleted; restore it",
+				errObject, e.Object.Path, info.Size, e.Object.Bytes)
 		}
-		whole = now.Exists || e.Count == 0
-	} else {
-		err := w.checkObject(ctx, e)
-		if err != nil && !errors.Is(err, errObject) {
-			return Outcome{}, err
-		}
-		whole = err == nil
 	}
 	next, err := e.Return(whole)
 	if err != nil {

@@ -78,10 +78,13 @@ func (p *parking) holds(j Job) (Problem, bool) {
 	return was.problem, ok && was.raw == j.Stored.Raw && p.now().Before(was.until)
 }
 
-// waits says whether a segment still waits.
+// waits says whether a segment still waits, as far as is known without its
+// entry.
 func (p *parking) waits(j Job) bool {
-	_, waits := p.holds(j)
-	return waits
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, ok := p.parked[ref{j.Partition, j.Stored.Number}]
+	return ok && p.now().Before(was.until) && (j.Stored.Raw == "" || j.Stored.Raw == was.raw)
 }
 
 // outageOver lets the segments be tried at once that failed because of the

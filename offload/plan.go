@@ -152,6 +152,7 @@ type planner struct {
 	cfg     Config
 	scan    *Scan
 	now     int64
+	returns int             // Return jobs so far
 	waiting []Job           // of Expiry, parked: they don't use up what a pass can do
 	remains map[string]bool // topics of which something is left
 }
@@ -263,10 +264,13 @@ func (p *planner) roll(s *PartitionScan, j Job) {
 		p.problem(s.Partition, j.Stored.Number.String(), errOpenBehind)
 		return
 	}
-	if s.Base > 0 { // who writes here knows of no segments
+	switch {
+	case s.Base > 0 && s.Streams[0].Length == 0: // who writes here knows of no segments
 		j.Action, j.Adopts = Create, true
 		p.Setup = append(p.Setup, j)
 		return
+	case s.Base > 0:
+		p.problem(s.Partition, "", fmt.Errorf("%w: there are entries under the partition's own key too, and no segment is there: nobody reads or copies them; see who writes them, and move them on", errAmbiguous))
 	}
 	j.Next = s.index.high + 1
 	if why, due := j.Settings.RollDue(j.Stored.Entry, s.Streams[j.Stored.Number], p.now); due {
@@ -283,8 +287,10 @@ func (p *planner) deleting(s *PartitionScan, j Job) {
 	case p.keeps(s):
 		return
 	case e.WithTopic != "" && s.Topic.Phase != Doomed, e.Aged && s.Topic.Phase != Doomed && !p.aged(e, j.Settings):
-		j.Action = Return
-		p.Setup = append(p.Setup, j)
+		if j.Action = Return; p.returns < maxDrops {
+			p.Setup = append(p.Setup, j)
+			p.returns++
+		}
 		return
 	case since == 0 || e.Tier == segment.Local && e.Source == nil || since-p.now > clockJump.Milliseconds():
 		j.Action = Hide // by somebody else, or by another clock: the grace begins now

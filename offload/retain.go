@@ -43,8 +43,19 @@ func (p *planner) retain(s *PartitionScan) decisions {
 		r.drops = append(r.drops, j)
 	}
 	slices.SortFunc(r.drops, func(a, b Job) int { return cmp.Compare(a.Stored.Number, b.Stored.Number) })
-	r.drops = r.drops[:min(len(r.drops), maxDrops)]
+	r.drops = r.firstDrops()
 	return r.decisions
+}
+
+// firstDrops is as many as a pass does, not counting those that wait.
+func (r *retaining) firstDrops() []Job {
+	left := maxDrops
+	return slices.DeleteFunc(r.drops, func(j Job) bool {
+		if r.scan.parked == nil || !r.scan.parked(j) {
+			left--
+		}
+		return left < 0
+	})
 }
 
 // retaining is the work on one partition.

@@ -44,9 +44,9 @@ func TestATopicThatComesBackTooLate(t *testing.T) {
 	delete(w.objects, path0)                             // an object went, its entry did not
 	delete(w.streams, "korvet:storage:local:orders:0:3") // a stream went, its entry did not
 	w.topics = append(w.topics, was)
-	mustDo(t, w.later(worker, time.Hour), "orders:0/1 returned, orders:0/2 returned", "")
-	mustDo(t, w.later(worker, time.Minute), "orders:0/0 expired, orders:0/3 expired_unuploaded", "")
-	w.mustBe(orders0, "1:REMOTE 2:REMOTE")
+	mustDo(t, w.later(worker, time.Hour), "orders:0/1 returned, orders:0/2 returned, orders:0/3 returned", "")
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 expired", "")
+	w.mustBe(orders0, "1:REMOTE 2:REMOTE 3:OPEN")
 }
 
 // A topic that is not offloaded any more comes back as well; its segments then

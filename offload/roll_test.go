@@ -281,6 +281,8 @@ func TestABaseStreamThatComesLate(t *testing.T) {
 	runOnce(t, worker)
 	both.produce(key0, 1)
 	both.produce(baseKey, 1)
-	mustDo(t, both.later(worker, time.Minute), "", "segment orders:0/0: ambiguous_stream")
+	mustDo(t, both.later(worker, time.Minute), "", "partition orders:0: ambiguous_stream")
 	both.mustBe(orders0, "0:OPEN")
+	both.set("orders", func(s *segment.TopicSettings) { s.SegmentMs = 1 }) // and the partition goes on
+	mustDo(t, both.later(worker, time.Minute), "orders:0/0 rolled", "partition orders:0: ambiguous_stream")
 }

@@ -101,15 +101,16 @@ func (p *PartitionScan) Totals() Totals {
 // memory is what a worker keeps between passes beside the parking. It is
 // dropped whenever leadership changes: the manifests are the truth.
 type memory struct {
-	indexes  map[segment.Partition]*index
-	ids      map[string]string // topic -> UUID
-	known    map[string]string // records as they are in Redis; nil = not read yet
-	registry int               // topics in the registry at the last pass; -1 = not known
-	redis    time.Time         // the two clocks at the last pass
-	here     time.Time
-	offset   time.Duration // between them, when it was believed last
-	jumped   time.Time     // by this host's clock; zero = it is believed
-	dropped  []dropped
+	indexes               map[segment.Partition]*index
+	ids                   map[string]string // topic -> UUID
+	known                 map[string]string // records as they are in Redis; nil = not read yet
+	registry              int               // topics in the registry at the last pass; -1 = not known
+	redis                 time.Time         // the two clocks at the last pass
+	here                  time.Time
+	offset                time.Duration // by which they have moved apart, when that was believed last
+	firstRedis, firstHere time.Time     // the two clocks at the first pass
+	jumped                time.Time     // by this host's clock; zero = it is believed
+	dropped               []dropped
 }
 
 func newMemory() *memory {
@@ -154,10 +155,10 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 // believed again when it has jumped back, or has gone on steadily for
 // clockSettles: whoever has set it wrongly may still notice.
 func (m *memory) clockDoubt(now, here time.Time) error {
-	offset := now.Sub(here)
 	if m.here.IsZero() {
-		m.offset = offset
+		m.firstRedis, m.firstHere = now, here
 	}
+	offset := now.Sub(m.firstRedis) - here.Sub(m.firstHere) // the latter is monotonic
 	moved := (offset - m.offset).Round(time.Second)
 	switch {
 	case moved.Abs() <= clockJump:

@@ -41,7 +41,8 @@ func checkSource(e segment.Entry, key string, info segment.StreamInfo) error {
 	if err := checkHistory(e, key, info); err != nil {
 		return err
 	}
-	if e.Count > 0 && !e.LastID.IsZero() && info.FirstID.Compare(e.LastID) > 0 {
+	deleted := info.MaxDeletedID.Compare(e.LastID) >= 0 && info.EntriesAdded >= e.Count+info.Length // all that it had, by id
+	if e.Count > 0 && !e.LastID.IsZero() && info.FirstID.Compare(e.LastID) > 0 && !deleted {
 		return fmt.Errorf("%w: stream %s begins with %s, and the manifest says that it had %d entries up to %s: it was lost and made again",
 			segment.ErrShortStream, key, info.FirstID, e.Count, e.LastID)
 	}

@@ -40,7 +40,7 @@ func (w *Worker) watch(p segment.Partition, n segment.Number, key string) {
 // manifest tells: whoever dropped them may have been stopped since.
 func (w *Worker) watchLast(p segment.Partition, x *index) {
 	const last = 4
-	if p.Plain {
+	if p.Plain || len(w.memory.dropped) > maxWatched/2 { // those just dropped come first
 		return
 	}
 	for _, s := range x.gone.list[max(0, len(x.gone.list)-last):] {
@@ -55,8 +55,12 @@ func (m *memory) isGone(d dropped) bool {
 	if x == nil {
 		return false
 	}
-	_, gone := x.gone.find(d.number)
-	return gone
+	if _, gone := x.gone.find(d.number); gone {
+		return true
+	}
+	return slices.ContainsFunc(x.active, func(s segment.Stored) bool { // on its way there
+		return s.Number == d.number && s.Err == nil && s.Entry.Tier == segment.Remote
+	})
 }
 
 // lookForStrays reports the removed streams that came back. They are never

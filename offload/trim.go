@@ -27,11 +27,11 @@ func (d *dropping) dropRange(ctx context.Context, damage error) error {
 		return err
 	}
 	switch n := total(pieces); {
-	case damage != nil && n == d.entry.Count && d.wasCopied(info, n, digest):
+	case damage != nil && n == d.entry.Count && d.wasCopied(info, pieces, digest):
 		return d.recopy(ctx, damage)
 	case damage != nil:
 		return fmt.Errorf("%w; and stream %s has %d of its %d entries: restore the object", damage, d.key, n, d.entry.Count)
-	case !d.wasCopied(info, n, digest):
+	case !d.wasCopied(info, pieces, digest):
 		return fmt.Errorf("%w: stream %s has %d entries from %s to %s that are not the %d that were copied; they stay; compare them with object %s",
 			segment.ErrStreamChanged, d.key, n, d.entry.From, d.entry.To, d.entry.Count, d.entry.Object.Path)
 	}
@@ -63,23 +63,30 @@ func (d *dropping) firstID(ctx context.Context) segment.ID {
 	return info.FirstID
 }
 
-// wasCopied says whether n entries that are in the range now are, for certain,
-// among those that were copied: all of them, and the same; or fewer, where that
-// is because this program was interrupted or because entries were deleted, from
-// the very same stream: its counters never go back.
-func (d *dropping) wasCopied(info StreamInfo, n int64, digest uint32) bool {
-	was := d.entry.Source
-	same := was != nil && was.Added >= 0 && info.EntriesAdded >= was.Added && info.LastID.Compare(was.LastID) >= 0
-	remade := was != nil && !same && was.Added >= 0 && info.EntriesAdded >= 0
-	switch {
+// wasCopied says whether the entries that are in the range now are, for
+// certain, among those that were copied: all of them, and the same; or fewer,
+// where that is because this program was interrupted or because some were
+// deleted or trimmed, from the very same stream: its counters never go back.
+func (d *dropping) wasCopied(info StreamInfo, pieces []segment.Piece, digest uint32) bool {
+	var was segment.Source
+	if was = (segment.Source{Added: -1}); d.entry.Source != nil {
+		was = *d.entry.Source
+	}
+	tells := was.Added >= 0 && info.EntriesAdded >= 0
+	same := tells && info.EntriesAdded >= was.Added && info.LastID.Compare(was.LastID) >= 0
+	switch n := total(pieces); {
 	case n == 0:
 		return true
-	case n > d.entry.Count || remade:
+	case n > d.entry.Count:
 		return false
-	case n == d.entry.Count:
-		return was == nil || was.CRC32C == 0 || was.CRC32C == int64(digest)
+	case n == d.entry.Count && was.CRC32C != 0:
+		return was.CRC32C == int64(digest)
+	case n == d.entry.Count || d.job.Stored.Entry.Local == segment.Dropping:
+		return same || !tells
 	}
-	return same || d.job.Stored.Entry.Local == segment.Dropping
+	deleted := deletedFrom(was, info) && (!was.MaxDeletedID.IsZero() || info.MaxDeletedID.Compare(d.entry.From) >= 0)
+	trimmed := pieces[0].First.Compare(d.entry.FirstID) > 0 && pieces[len(pieces)-1].Last == d.entry.LastID
+	return same && (deleted || trimmed)
 }
 
 // pieces counts the entries between two ids, both inclusive, and where they

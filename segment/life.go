@@ -149,7 +149,10 @@ func (e Entry) Delete(s StreamInfo, at int64) (Entry, error) {
 		return Entry{}, fmt.Errorf("mark a segment deleting that is so since %d", e.DeletingAt)
 	}
 	if e.Tier == Local {
-		e.Count, e.LastID, e.Source = s.Length, s.LastID, s.source()
+		e.Source = s.source()
+		if s.Exists { // else what it should have is all that is known
+			e.Count, e.LastID = s.Length, s.LastID
+		}
 	}
 	e.State, e.DeletingAt = Deleting, at
 	e.Rev++
