@@ -116,14 +116,7 @@ func (e *Entry) read(f field) error {
 
 // read takes an entry's field object.
 func (o *Object) read(raw []byte) error {
-	fields, err := parseObject(raw)
-	if err != nil {
-		return err
-	}
-	for _, f := range fields {
-		if string(f.raw) == "null" {
-			continue
-		}
+	return readFields(raw, func(f field) (err error) {
 		switch f.name {
 		case "path":
 			o.Path, err = unquote(f.raw)
@@ -134,7 +127,21 @@ func (o *Object) read(raw []byte) error {
 		case "sha256":
 			o.SHA256, err = unquote(f.raw)
 		}
-		if err != nil {
+		return err
+	})
+}
+
+// readFields reads an object field by field; one that is null counts as absent.
+func readFields(raw []byte, read func(field) error) error {
+	fields, err := parseObject(raw)
+	if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if string(f.raw) == "null" {
+			continue
+		}
+		if err := read(f); err != nil {
 			return err
 		}
 	}

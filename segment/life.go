@@ -16,30 +16,20 @@ type Source struct {
 
 // read takes an entry's field source.
 func (s *Source) read(raw []byte) error {
-	fields, err := parseObject(raw)
-	if err != nil {
-		return err
-	}
 	*s = Source{Added: -1}
-	for _, f := range fields {
-		if string(f.raw) == "null" {
-			continue
-		}
+	return readFields(raw, func(f field) error {
 		switch f.name {
 		case "lastId":
-			err = readID(f.raw, &s.LastID)
+			return readID(f.raw, &s.LastID)
 		case "added":
-			err = readNumber(f.raw, &s.Added)
+			return readNumber(f.raw, &s.Added)
 		case "maxDeletedId":
-			err = readID(f.raw, &s.MaxDeletedID)
+			return readID(f.raw, &s.MaxDeletedID)
 		case "crc32c":
-			err = readNumber(f.raw, &s.CRC32C)
+			return readNumber(f.raw, &s.CRC32C)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (s Source) encode() json.RawMessage {
