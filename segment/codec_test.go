@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -267,4 +268,16 @@ func TestEveryLegalEntrySurvivesARewrite(t *testing.T) {
 			t.Fatalf("%s\ngot  %+v\nwant %+v", e.Encode(), got, e)
 		}
 	})
+}
+
+func TestAnEntryWithTooManyFields(t *testing.T) {
+	for fields, legal := range map[int]bool{998: true, 999: false, 200_000: false} {
+		raw := []byte(`{"state":"OPEN","tier":"LOCAL"`)
+		for i := range fields {
+			raw = fmt.Appendf(raw, `,"x%d":%d`, i, i)
+		}
+		if _, err := ParseEntry(append(raw, '}')); legal != (err == nil) || err != nil && !errors.Is(err, ErrIllegalEntry) {
+			t.Errorf("%d fields more: %v", fields, err)
+		}
+	}
 }

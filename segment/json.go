@@ -9,6 +9,10 @@ import (
 	"unicode/utf8"
 )
 
+// maxFields is more than any entry has; what has more is none, and would take
+// long to look through.
+const maxFields = 1000
+
 // parseObject splits a JSON object into its fields. encoding/json alone would
 // take the last of two fields of one name, take names in any case, lose the
 // fields that are not in the struct, and take ten times as long: a manifest
@@ -29,6 +33,9 @@ func parseObject(raw []byte) ([]field, error) {
 		name, err := s.name()
 		if err != nil {
 			return nil, err
+		}
+		if len(fields) == maxFields {
+			return nil, fmt.Errorf("more than %d fields", maxFields)
 		}
 		if slices.ContainsFunc(fields, func(o field) bool { return o.name == name }) {
 			return nil, fmt.Errorf("field %q stands twice", name)
