@@ -6,8 +6,10 @@ TOOLS := $(CURDIR)/.tools
 GOLANGCI_VERSION := v2.15.0
 BENCH ?= -large
 FUZZTIME ?= 10s
+N ?= 1000
+SEED ?=
 
-.PHONY: build test test-go test-readers lint bench demo docs fuzz setup clean
+.PHONY: build test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean
 
 build: ## the program, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/korvet-offload .
@@ -18,11 +20,27 @@ demo: ## the whole job on this machine
 setup: ## what the tests need
 	@bash test/setup.sh
 
-test: setup test-readers test-go ## every test, with the race detector
+test: setup test-readers test-network model guards test-go ## every test, with the race detector
 
 test-go:
 	$(GO) vet ./...
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /test/guards)
+
+test-network: ## through a proxy that spoils the connections
+	cd test/network && $(GO) vet ./... && $(GO) test -race ./...
+
+model: ## every interleaving of the protocol in small worlds; prints what loses something
+	$(GO) vet -tags model ./offload
+	$(GO) test -tags model -run '^TestModel' -count=1 -timeout 30m -v ./offload
+
+guards: ## takes every guard out in turn: somebody must notice
+	$(GO) test -count=1 -timeout 60m ./test/guards
+
+torture: setup ## N random schedules against real processes; SEED=... and N=1 run one again
+	$(GO) test -count=1 -timeout 0 -v ./test/torture -schedules $(N) $(if $(SEED),-seed $(SEED))
+
+load: setup ## the largest sizes, some of which take GBs of memory
+	$(GO) test -count=1 -timeout 60m -v ./test/load -full
 
 test-readers: ## the files, read by other Parquet readers
 	cd test/goreaders && $(GO) vet ./... && $(GO) test -race ./...
@@ -31,6 +49,7 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## formatting, vet, linters
 	@bad=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
 	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
 	cd test/bench && $(GO) vet ./...
+	$(GO) vet -tags faultpoints ./...
 
 $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
 	mkdir -p $(TOOLS)
@@ -42,6 +61,7 @@ bench: setup ## the table of docs/performance.md; BENCH="-only speed" narrows it
 
 docs: ## write the generated pages again
 	$(GO) generate ./internal/config
+	UPDATE_DOCS=1 $(GO) test ./test -run '^TestReliabilityPageIsCurrent$$'
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@bash test/fuzz.sh $(FUZZTIME)

@@ -5,7 +5,9 @@
 // whatever Redis does, before the key can expire on the server. It ends at
 // once when a renewal finds that the key is gone or somebody else's, so at
 // most one renewal interval, a third of the duration, after that happened. A
-// key that holds another's token is neither prolonged nor deleted.
+// key that holds another's token is neither prolonged nor deleted. Work that
+// is said to hang (RenewWhile) ends the leadership at the next renewal; the
+// key then lapses by itself, or goes when the leadership is given back.
 //
 // Non-guarantees: the lease is for efficiency, never for safety. A process
 // that was stopped, or whose work does not look at its context, goes on for a

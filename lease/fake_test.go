@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,7 +133,7 @@ func lostAfter(leadership context.Context, t *testing.T) time.Duration {
 func TestRenewsAtAThirdForAsLongAsItIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{}
-		leadership, release := take(t, newLease(f, Config{"k", duration}))
+		leadership, release := take(t, newLease(f, Config{Key: "k", Duration: duration}))
 		start := time.Now()
 		pass(10*duration + time.Second)
 		if leadership.Err() != nil {
@@ -153,6 +154,7 @@ func TestRenewsAtAThirdForAsLongAsItIsHeld(t *testing.T) {
 }
 
 func TestEndsBeforeTheKeyExpires(t *testing.T) {
+	//fault:leaders | renewals are refused, slow, never return, or their answers are lost | a fake Redis under a simulated clock | the leadership ends a tenth before the key expires
 	for name, spoil := range map[string]func(*fakeRedis){
 		"refused":         func(f *fakeRedis) { f.refuse = errRefused },
 		"slow":            func(f *fakeRedis) { f.delay = duration },
@@ -162,7 +164,7 @@ func TestEndsBeforeTheKeyExpires(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeRedis{thaw: make(chan struct{})}
-				l := newLease(f, Config{"k", duration})
+				l := newLease(f, Config{Key: "k", Duration: duration})
 				leadership, release := take(t, l)
 				expiry := f.expiry()
 				f.set(func() { spoil(f) })
@@ -183,9 +185,10 @@ func TestEndsBeforeTheKeyExpires(t *testing.T) {
 }
 
 func TestALateAnswerCountsFromBeforeTheRequest(t *testing.T) {
+	//fault:leaders | the answer that gave the lease was late | a fake Redis that answers late, under a simulated clock | the time counts from before the request was sent
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{delay: duration / 10}
-		leadership, release := take(t, newLease(f, Config{"k", duration}))
+		leadership, release := take(t, newLease(f, Config{Key: "k", Duration: duration}))
 		f.set(func() { f.refuse = errRefused })
 		if took := lostAfter(leadership, t); took != duration-duration/10-duration/10 {
 			t.Errorf("leadership ended after %s; the answer to acquire took %s of %s", took, duration/10, duration-duration/10)
@@ -195,9 +198,10 @@ func TestALateAnswerCountsFromBeforeTheRequest(t *testing.T) {
 }
 
 func TestSurvivesRenewalsThatFailForAWhile(t *testing.T) {
+	//fault:leaders | renewals fail for a while and work again | a fake Redis under a simulated clock | the leadership goes on
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{}
-		leadership, release := take(t, newLease(f, Config{"k", duration}))
+		leadership, release := take(t, newLease(f, Config{Key: "k", Duration: duration}))
 		for range 20 {
 			f.set(func() { f.refuse = errRefused })
 			pass(duration / 2)
@@ -214,9 +218,10 @@ func TestSurvivesRenewalsThatFailForAWhile(t *testing.T) {
 }
 
 func TestAForeignTokenEndsItWithinAnInterval(t *testing.T) {
+	//fault:leaders | somebody else has the lease | a fake Redis whose key changes, under a simulated clock | the leadership ends within one renewal interval
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{}
-		leadership, release := take(t, newLease(f, Config{"k", duration}))
+		leadership, release := take(t, newLease(f, Config{Key: "k", Duration: duration}))
 		f.set(func() { f.token = "another" })
 		if took := lostAfter(leadership, t); took > duration/3 {
 			t.Errorf("leadership ended after %s, want %s at most", took, duration/3)
@@ -228,10 +233,11 @@ func TestAForeignTokenEndsItWithinAnInterval(t *testing.T) {
 }
 
 func TestTheLeaseIsKeptWhileWorkIsWoundUp(t *testing.T) {
+	//fault:leaders | the program is told to stop, and its work takes a while to end | the context ends under a simulated clock | the key is renewed until the lease is given back
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{}
 		ctx, cancel := context.WithCancel(t.Context())
-		l := newLease(f, Config{"k", duration})
+		l := newLease(f, Config{Key: "k", Duration: duration})
 		leadership, release, err := l.Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -249,9 +255,10 @@ func TestTheLeaseIsKeptWhileWorkIsWoundUp(t *testing.T) {
 }
 
 func TestALostAnswerToAcquireDoesNotLockUsOut(t *testing.T) {
+	//fault:leaders | the answer that gave the lease was lost | a fake Redis that does it and fails | the next attempt takes the lease with the same token
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{answer: errRefused}
-		l := newLease(f, Config{"k", duration})
+		l := newLease(f, Config{Key: "k", Duration: duration})
 		if _, _, err := l.Acquire(t.Context()); !errors.Is(err, errRefused) || strings.Contains(err.Error(), f.token) {
 			t.Fatalf("acquire: %v", err)
 		}
@@ -271,9 +278,10 @@ func TestALostAnswerToAcquireDoesNotLockUsOut(t *testing.T) {
 }
 
 func TestReleaseDoesNotWaitForEver(t *testing.T) {
+	//fault:leaders | a renewal never returns while the lease is given back | a fake Redis that hangs, under a simulated clock | giving back ends with its context
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{hang: true, thaw: make(chan struct{})}
-		_, release := take(t, newLease(f, Config{"k", duration}))
+		_, release := take(t, newLease(f, Config{Key: "k", Duration: duration}))
 		pass(duration / 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -287,13 +295,53 @@ func TestReleaseDoesNotWaitForEver(t *testing.T) {
 func TestHeldSaysForHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRedis{token: "secret", until: time.Now().Add(40 * time.Second)}
-		_, _, err := newLease(f, Config{"k", duration}).Acquire(t.Context())
+		_, _, err := newLease(f, Config{Key: "k", Duration: duration}).Acquire(t.Context())
 		var held *HeldError
 		if !errors.Is(err, ErrHeld) || !errors.As(err, &held) || held.Remaining != 40*time.Second {
 			t.Fatalf("acquire: %v", err)
 		}
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q tells the token", err)
+		}
+	})
+}
+
+func TestWorkThatHangsIsNotLedAnyLonger(t *testing.T) {
+	//fault:leaders | the work under the lease hangs | the lease is told so before a renewal, under a simulated clock | the key is not renewed, the leadership ends with the cause, and the key lapses
+	synctest.Test(t, func(t *testing.T) {
+		f, hangs := &fakeRedis{}, errors.New("no progress for 5m0s")
+		var stuck atomic.Bool
+		l := newLease(f, Config{Key: "k", Duration: duration})
+		l.RenewWhile(func() error {
+			if stuck.Load() {
+				return hangs
+			}
+			return nil
+		})
+		leadership, release := take(t, l)
+		pass(3 * duration)
+		if leadership.Err() != nil {
+			t.Fatalf("leadership ended: %v", context.Cause(leadership))
+		}
+		stuck.Store(true)
+		expiry := f.expiry()
+		if took := lostAfter(leadership, t); took > duration/3 || !errors.Is(context.Cause(leadership), hangs) {
+			t.Errorf("leadership ended after %s with %v", took, context.Cause(leadership))
+		}
+		pass(duration)
+		if f.expiry() != expiry || time.Now().Before(expiry) {
+			t.Error("the key was renewed")
+		}
+		pass(duration)
+		if l.Healthy(time.Now()) {
+			t.Error("healthy, although the work under a lost lease goes on")
+		}
+		if err := release(t.Context()); err != nil || !l.Healthy(time.Now()) {
+			t.Errorf("release: %v, healthy: %t", err, l.Healthy(time.Now()))
+		}
+		stuck.Store(false)
+		if _, release = take(t, l); release(t.Context()) != nil {
+			t.Error("no second term after the work has gone on")
 		}
 	})
 }

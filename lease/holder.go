@@ -12,6 +12,7 @@ import (
 type holder struct {
 	cfg     Config
 	redis   commands
+	working func() error // what is wrong with the work; see Lease.RenewWhile
 	token   string
 	end     context.CancelCauseFunc
 	expiry  *time.Timer // ends the leadership, whether or not Redis answers
@@ -22,12 +23,12 @@ type holder struct {
 }
 
 // hold begins a leadership whose key was set by a request sent at that time.
-func hold(ctx context.Context, c Config, redis commands, token string, sent time.Time) (context.Context, *holder) {
-	h := &holder{cfg: c, redis: redis, token: token, stopped: make(chan struct{})}
+func hold(ctx context.Context, l *Lease, token string, sent time.Time) (context.Context, *holder) {
+	h := &holder{cfg: l.cfg, redis: l.redis, working: l.working, token: token, stopped: make(chan struct{})}
 	leadership, end := context.WithCancelCause(ctx)
 	h.end = end
 	h.renewed.Store(&sent)
-	h.expiry = time.AfterFunc(c.valid()-time.Since(sent), func() {
+	h.expiry = time.AfterFunc(h.cfg.valid()-time.Since(sent), func() {
 		h.end(h.lateError())
 	})
 	renewal, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,6 +83,9 @@ func (h *holder) wait(ctx context.Context, pause time.Duration) bool {
 // renewOnce prolongs the key, and the leadership by as much, counted from
 // before the request was sent.
 func (h *holder) renewOnce(ctx context.Context) error {
+	if err := h.working(); err != nil {
+		return fmt.Errorf("%w: %s is not renewed: %w", ErrLost, h.cfg.Key, err)
+	}
 	sent := time.Now()
 	limited, done := limit(ctx, h.cfg.callTimeout())
 	defer done()

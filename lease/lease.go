@@ -12,7 +12,8 @@ import (
 )
 
 // ErrLost is the cause of a leadership's end that nobody asked for: the key
-// was gone or another's, or could not be renewed in time.
+// was gone or another's, or could not be renewed in time, or was not renewed
+// because the work under it hangs.
 var ErrLost = errors.New("lease lost")
 
 // ErrHeld says that the lease is held by somebody else; *HeldError has for
@@ -49,8 +50,9 @@ type commands interface {
 // Lease is one process's claim to a key. Its methods may be called from any
 // goroutine; it is held once at a time.
 type Lease struct {
-	cfg   Config
-	redis commands
+	cfg     Config
+	redis   commands
+	working func() error
 
 	turn  sync.Mutex // of Acquire; guards spare
 	spare string     // token of an attempt whose answer was lost: the key may hold it
@@ -63,7 +65,16 @@ type Lease struct {
 // at a third of it.
 func New(client rueidis.Client, c Config) *Lease { return newLease(newScripts(client), c) }
 
-func newLease(redis commands, c Config) *Lease { return &Lease{cfg: c, redis: redis} }
+func newLease(redis commands, c Config) *Lease {
+	return &Lease{cfg: c, redis: redis, working: func() error { return nil }}
+}
+
+// RenewWhile makes the lease ask, before each renewal, whether the work under
+// it goes on. An error ends the leadership with ErrLost and itself as cause: a
+// process whose work hangs must not keep others from leading. The question
+// comes from a goroutine of the lease and must not block. It is set before the
+// first Acquire.
+func (l *Lease) RenewWhile(working func() error) { l.working = working }
 
 // Acquire takes the lease. The context that it returns is the leadership: it
 // ends with ctx, with release, or with the cause ErrLost. The lease is
@@ -98,7 +109,7 @@ func (l *Lease) Acquire(ctx context.Context) (leadership context.Context, releas
 		return nil, nil, &HeldError{l.cfg.Key, held}
 	}
 	l.spare = ""
-	leadership, h := hold(ctx, l.cfg, l.redis, token, sent)
+	leadership, h := hold(ctx, l, token, sent)
 	l.set(h)
 	return leadership, l.release(h), nil
 }

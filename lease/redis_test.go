@@ -59,11 +59,12 @@ func ended(leadership context.Context, t *testing.T, within time.Duration) {
 }
 
 func TestOneLeaderAtATimeAmongEight(t *testing.T) {
+	//fault:leaders | eight processes want the lead at the same time | eight leases of one key take it and give it back in turn | there is one leader at a time
 	s := redisserver.Start(t)
 	var leaders, terms atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
-		l := New(client(t, s), Config{key, 5 * time.Second})
+		l := New(client(t, s), Config{Key: key, Duration: 5 * time.Second})
 		wg.Go(func() {
 			for range 5 {
 				_, release := await(t, l)
@@ -88,12 +89,14 @@ func TestOneLeaderAtATimeAmongEight(t *testing.T) {
 }
 
 func TestTakeoverAfterTheHolderIsGone(t *testing.T) {
+	//fault:leaders | the leader is gone and has not given the lease back | a key of somebody else that expires | the next one leads once it has expired
+	t.Parallel()
 	s := redisserver.Start(t)
-	s.Exec("SET", key, "of a process that was killed", "PX", "300")
-	l := New(client(t, s), Config{key, 5 * time.Second})
+	s.Exec("SET", key, "of a process that was killed", "PX", "2000")
+	l := New(client(t, s), Config{Key: key, Duration: 5 * time.Second})
 	_, _, err := l.Acquire(t.Context())
 	var held *HeldError
-	if !errors.As(err, &held) || held.Remaining <= 0 || held.Remaining > 300*time.Millisecond {
+	if !errors.As(err, &held) || held.Remaining <= 0 || held.Remaining > 2*time.Second {
 		t.Fatalf("acquire: %v", err)
 	}
 	leadership, release := await(t, l)
@@ -109,11 +112,13 @@ func TestTakeoverAfterTheHolderIsGone(t *testing.T) {
 }
 
 func TestAnothersKeyIsLeftAlone(t *testing.T) {
+	//fault:leaders | the key holds the token of another one | SET of the key while it is led | the leadership ends, and the key is neither prolonged nor deleted
+	t.Parallel()
 	s := redisserver.Start(t)
-	l := New(client(t, s), Config{key, 600 * time.Millisecond})
+	l := New(client(t, s), Config{Key: key, Duration: 3 * time.Second})
 	leadership, release := await(t, l)
 	s.Exec("SET", key, "foreign", "PX", "100000")
-	ended(leadership, t, time.Second)
+	ended(leadership, t, 3*time.Second)
 	if err := release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -132,11 +137,13 @@ func TestAnothersKeyIsLeftAlone(t *testing.T) {
 }
 
 func TestADeletedKeyEndsTheLeadershipWithinOneInterval(t *testing.T) {
+	//fault:leaders | the lease key is deleted, or lost in a failover | DEL of the key while it is led | the leadership ends within one renewal interval
+	t.Parallel()
 	s := redisserver.Start(t)
-	l := New(client(t, s), Config{key, 3 * time.Second})
+	l := New(client(t, s), Config{Key: key, Duration: 6 * time.Second})
 	leadership, release := await(t, l)
 	s.Exec("DEL", key)
-	ended(leadership, t, 1500*time.Millisecond) // the interval is 1 s
+	ended(leadership, t, 4*time.Second) // the interval is 2 s; the leadership would last for 5.4 s
 	if err := release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -146,13 +153,15 @@ func TestADeletedKeyEndsTheLeadershipWithinOneInterval(t *testing.T) {
 }
 
 func TestAHungServerEndsTheLeadershipBeforeTheKey(t *testing.T) {
+	//fault:leaders | Redis stops answering while it is led | SIGSTOP of redis-server | the leadership ends before the key can have expired
+	t.Parallel()
 	s := redisserver.Start(t)
-	l := New(client(t, s), Config{key, 2 * time.Second})
+	l := New(client(t, s), Config{Key: key, Duration: 6 * time.Second})
 	sent := time.Now()
 	leadership, release := await(t, l)
 	s.Freeze()
-	ended(leadership, t, 2*time.Second)
-	if took := time.Since(sent); took >= 2*time.Second {
+	ended(leadership, t, 6*time.Second)
+	if took := time.Since(sent); took >= 6*time.Second {
 		t.Errorf("leadership ended after %s, and the key had expired", took)
 	}
 	s.Thaw()
@@ -163,6 +172,7 @@ func TestAHungServerEndsTheLeadershipBeforeTheKey(t *testing.T) {
 
 // It is by leading that memory is freed.
 func TestALeaseOfAFullServer(t *testing.T) {
+	//fault:redis | maxmemory is reached | CONFIG SET maxmemory 1 | the lease can be taken and given back, since it is by leading that memory is freed
 	s := redisserver.Start(t)
 	s.Exec("CONFIG", "SET", "maxmemory", "1")
 	l := New(client(t, s), Config{Key: key, Duration: time.Minute})
@@ -183,9 +193,10 @@ func TestALeaseOfAFullServer(t *testing.T) {
 }
 
 func TestAKeyOfAnotherTypeIsAnError(t *testing.T) {
+	//fault:input | the lease key is a List | RPUSH on the key | it is an error and does not look like following
 	s := redisserver.Start(t)
 	s.Exec("RPUSH", key, "x")
-	if _, _, err := New(client(t, s), Config{key, time.Second}).Acquire(t.Context()); err == nil || errors.Is(err, ErrHeld) {
+	if _, _, err := New(client(t, s), Config{Key: key, Duration: time.Second}).Acquire(t.Context()); err == nil || errors.Is(err, ErrHeld) {
 		t.Errorf("acquire: %v", err)
 	}
 }

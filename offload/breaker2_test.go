@@ -41,6 +41,8 @@ func TestAHiddenSegmentWhoseObjectIsDamaged(t *testing.T) {
 }
 
 // A loss does not become an empty segment by being hidden.
+//
+//fault:redis | A stream is lost before its segment expires without a copy | The stream is deleted, in memory | It is reported, and does not look as if it had expired
 func TestALostSegmentIsNotHidden(t *testing.T) {
 	w := lifeWorld(t, func(s *segment.TopicSettings) { s.RetentionMs = hourMs })
 	w.local(orders0, 0, 10, w.now.Add(-2*time.Hour))
@@ -65,6 +67,8 @@ func TestALostSegmentIsNotHidden(t *testing.T) {
 
 // Fewer entries than were copied, in a stream that has had more since, and
 // from which none was ever deleted: it is another one.
+//
+//fault:redis | A plain stream is deleted and made anew, and its counters have caught up | In memory | Its entries are not taken for those that were copied
 func TestARangeMadeAnewThatHasOvertakenTheCounters(t *testing.T) {
 	w, p, worker := plainDropWorld(t, false)
 	s := w.streams[clicks]
@@ -100,6 +104,8 @@ func TestARangeThatWasReplayed(t *testing.T) {
 
 // A failover has lost the newest of the copied entries; more came, and one was
 // deleted. A new copy would lose those that only the object has.
+//
+//fault:redis | A failover loses copied entries, and others come | In memory | The segment is not copied again over a better copy
 func TestALateAppendAfterAFailover(t *testing.T) {
 	w := dropWorld(t, false)
 	s := w.streams[key0]

@@ -12,6 +12,8 @@ import (
 
 // A plain stream that was made anew with the very ids of a range that was
 // copied, as many of them and with other fields, is not trimmed.
+//
+//fault:redis | A plain stream is made anew with the same ids and other content | In memory | It is not trimmed
 func TestARangeMadeAnewWithTheSameIDs(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		w, p, worker := plainDropWorld(t, old)
@@ -44,6 +46,8 @@ func TestADroppingRangeMadeAnew(t *testing.T) {
 }
 
 // Two records are to be written, and somebody else was faster with the first.
+//
+//fault:leaders | Two workers remember a topic at the same time | In memory | One wins, and the other reads it again
 func TestRecordsThatLoseTheRace(t *testing.T) {
 	w := newWorld(t)
 	w.topic("a", 1)
@@ -62,6 +66,8 @@ func TestRecordsThatLoseTheRace(t *testing.T) {
 }
 
 // A store that deletes nothing still stores.
+//
+//fault:store | Deletions fail again and again | In memory | Copies go on
 func TestDeletionsThatFailDontStopTheCopies(t *testing.T) {
 	w := doomedWorld(t, 20)
 	w.local(orders0, 20, 3, w.now.Add(-time.Hour))
@@ -109,6 +115,8 @@ func TestAnEntryThatIsNotTheOneRemembered(t *testing.T) {
 
 // A process that is stopped between the look at the object and the removal of
 // the stream looks again.
+//
+//fault:leaders | The process is stopped between its look at the object and the removal | A clock that moves on, in memory | It looks again
 func TestALookThatIsTooOld(t *testing.T) {
 	w := dropWorld(t, false)
 	w.hook = func(call string) error {
@@ -129,6 +137,8 @@ func TestALookThatIsTooOld(t *testing.T) {
 
 // A stream that was lost, and to which as many entries came late as it had, is
 // not copied as if it were whole.
+//
+//fault:redis | A stream is lost before its copy, and producers have made it anew | In memory | It is refused as short, and never takes the place of what was lost
 func TestAStreamLostAndMadeAnewBeforeItsCopy(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		w := lifeWorld(t, func(*segment.TopicSettings) {})

@@ -71,6 +71,8 @@ func (p *producer) append(r *rand.Rand) {
 
 // Ended before or after any call of a whole life, with an append at that very
 // moment or without: the next process goes on, and nothing is lost.
+//
+//fault:crash | The process ends before or after any call of a whole life, with an append at that moment or without | Every call in turn, in memory | The next process goes on, and nothing is lost
 func TestACrashAtAnyCallOfAWholeLife(t *testing.T) {
 	steps := 0
 	for _, late := range []string{"", "open", "first"} {
@@ -150,6 +152,8 @@ func (w *world) mustEnd(strays bool) {
 
 // Everything at once: producers that hold on to old streams, calls that fail,
 // processes that are killed, and a second one that believes that it leads.
+//
+//fault:leaders | Late producers, failing calls, killed processes and a second leader, all at once | Nine kinds of random lives, in memory | Nothing is lost after any pass, and in the end nothing is left over
 func TestWholeLives(t *testing.T) {
 	for _, c := range []struct {
 		name    string

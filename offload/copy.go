@@ -2,11 +2,8 @@ package offload
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"korvet-offload/segment"
@@ -259,17 +256,8 @@ func (c *copying) same(ctx context.Context) (bool, error) {
 	if !c.matches(info) {
 		return false, nil
 	}
-	body, err := c.w.ports.Store.Open(ctx, c.path)
-	if err != nil {
-		return false, err
-	}
-	defer body.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, body)
-	if err != nil {
-		return false, fmt.Errorf("read object %s: %w", c.path, err)
-	}
-	return n == c.spool.size && hex.EncodeToString(sum.Sum(nil)) == c.spool.sha256(), nil
+	sum, err := c.w.sumOf(ctx, c.path, info.Size)
+	return sum == c.spool.sha256(), err
 }
 
 // matches compares what the store says of an object with the file.

@@ -161,6 +161,8 @@ func TestWhatIsNotDueIsLeftAlone(t *testing.T) {
 
 // An entry that was changed after it was read is not overwritten, whatever
 // the change.
+//
+//fault:leaders | Another worker flips the entry first | In memory | It is a lost race and no failure
 func TestALostRaceIsASkip(t *testing.T) {
 	for _, theirs := range []string{
 		`{"v":1,"state":"DELETING","tier":"LOCAL"}`,
@@ -189,6 +191,7 @@ func TestALostRaceIsASkip(t *testing.T) {
 	}
 }
 
+//fault:store | An object lies at the path: the same, another, or a part of it | In memory | The same is adopted after it was read; anything else stays, and the next path is taken
 func TestAnObjectThatIsThereAlready(t *testing.T) {
 	first := ordersWorld(t, 1)
 	runOnce(t, first.worker())
@@ -241,6 +244,8 @@ func TestEveryPathTaken(t *testing.T) {
 
 // The put may be answered with an error although the object was stored; the
 // next attempt finds it and uploads nothing.
+//
+//fault:store | The store keeps an object and answers with an error | In memory | The next attempt adopts it
 func TestStoredButAnsweredWithAnError(t *testing.T) {
 	w := ordersWorld(t, 1)
 	w.hook = failOnce("after put "+path0, errors.New("503"))
@@ -258,6 +263,7 @@ func TestStoredButAnsweredWithAnError(t *testing.T) {
 	}
 }
 
+//fault:store | The store shows another size or checksum after the put | In memory | No flip
 func TestTheStoreShowsSomethingElse(t *testing.T) {
 	for name, damage := range map[string]func(*fakeObject){
 		"cut":     func(o *fakeObject) { o.body = o.body[1:] },
@@ -284,6 +290,8 @@ func TestTheStoreShowsSomethingElse(t *testing.T) {
 
 // A late append, or a removal by somebody else, at any point of the copy must
 // leave no entry that says REMOTE without the whole segment behind it.
+//
+//fault:late-data | An append, a deletion, or the loss of the stream during the copy | In memory, at every step | No flip; it is copied again
 func TestTheStreamChangesDuringTheCopy(t *testing.T) {
 	clean := ordersWorld(t, 1)
 	runOnce(t, clean.worker(func(c *Config) { c.Concurrency = 1 }))
@@ -328,6 +336,7 @@ func TestTheStreamChangesDuringTheCopy(t *testing.T) {
 	}
 }
 
+//fault:redis | Streams that are missing, short, empty, of another type | In memory | Each is refused with what was found, and never becomes an empty file
 func TestSources(t *testing.T) {
 	last := segment.ID{Ms: 1, Seq: 9}
 	for name, c := range map[string]struct {
@@ -407,6 +416,7 @@ func TestBadThingsHoldUpNothingElse(t *testing.T) {
 	}
 }
 
+//fault:redis | A manifest can't be read | In memory | Nothing is written to it, and other partitions go on
 func TestAManifestThatCantBeRead(t *testing.T) {
 	w := ordersWorld(t, 1)
 	w.hook = failOnce("before manifest orders:0", segment.ErrWrongType)
@@ -456,6 +466,7 @@ func TestAFailedSegmentIsParkedAndTriedAgain(t *testing.T) {
 	}
 }
 
+//fault:input | The encoder panics at one segment | In memory | It is that segment's fault, and the others go on
 func TestAPanicIsOneSegmentsFault(t *testing.T) {
 	w := ordersWorld(t, 2)
 	w.hook = func(call string) error {
@@ -473,6 +484,8 @@ func TestAPanicIsOneSegmentsFault(t *testing.T) {
 // When the store or Redis as a whole can't be used, the pass ends instead of
 // failing segment by segment, and what failed is tried again as soon as
 // something goes through.
+//
+//fault:store | The store is down | In memory | The pass is given up after three segments
 func TestAnOutageEndsThePass(t *testing.T) {
 	for _, down := range []error{ErrStoreDown, ErrRedisDown} {
 		w := ordersWorld(t, 20)
@@ -530,6 +543,7 @@ func TestAScanThatFailsPlansNothing(t *testing.T) {
 	}
 }
 
+//fault:store | The store can't refuse a path that is taken | In memory | Every attempt has a path of its own
 func TestAStoreWithoutConditionalPuts(t *testing.T) {
 	w := ordersWorld(t, 2)
 	w.createOnly = false
@@ -568,6 +582,8 @@ func TestACancelledPassStops(t *testing.T) {
 
 // Ended before or after any call, a new process must come to the same end:
 // every segment REMOTE and right, and no object that no entry names.
+//
+//fault:crash | The process ends before or after any call of a copy | In memory | The next one goes on, nothing is copied twice
 func TestACrashAtAnyCall(t *testing.T) {
 	clean := ordersWorld(t, 2)
 	runOnce(t, clean.worker())
@@ -610,6 +626,8 @@ func crash(t *testing.T, w *world, at int) {
 }
 
 // Two processes that both believe that they lead.
+//
+//fault:leaders | Two workers copy the same segments at the same time | In memory | Each segment is flipped once
 func TestTwoWorkersAtOnce(t *testing.T) {
 	for range 20 {
 		w := ordersWorld(t, 4)
@@ -708,6 +726,8 @@ func failOnce(at string, err error) func(string) error {
 }
 
 // A file that does not hold what was read must not get as far as the store.
+//
+//fault:input | The encoder loses an entry | In memory | The file is read back before it is put, and refused
 func TestAnEncoderThatLosesAnEntry(t *testing.T) {
 	w := ordersWorld(t, 1)
 	ports := w.ports()
@@ -736,6 +756,8 @@ func (e forgetfulEncoder) Close() (segment.Contents, error) {
 }
 
 // A reader that ends before the stream does must not make a short file.
+//
+//fault:redis | A reader ends before the stream does | In memory | The file is refused
 func TestAReaderThatEndsEarly(t *testing.T) {
 	w := ordersWorld(t, 1)
 	ports := w.ports()

@@ -97,23 +97,27 @@ func (w *Worker) checkObject(ctx context.Context, e segment.Entry) error {
 	case info.ETag != "" && info.ETag == o.ETag:
 		return nil
 	}
-	sum, err := w.sumOf(ctx, o.Path)
+	sum, err := w.sumOf(ctx, o.Path, o.Bytes)
 	if err == nil && sum != o.SHA256 {
 		err = fmt.Errorf("%w: %s has SHA-256 %s, and %s was put", errObject, o.Path, sum, o.SHA256)
 	}
 	return err
 }
 
-// sumOf reads an object whole.
-func (w *Worker) sumOf(ctx context.Context, path string) (string, error) {
+// sumOf reads a whole object of a known size. A body that is cut says nothing
+// about the object.
+func (w *Worker) sumOf(ctx context.Context, path string, size int64) (string, error) {
 	body, err := w.ports.Store.Open(ctx, path)
 	if err != nil {
 		return "", fmt.Errorf("read object %s: %w", path, err)
 	}
 	defer body.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, body); err != nil {
+	switch n, err := io.Copy(sum, body); {
+	case err != nil:
 		return "", fmt.Errorf("read object %s: %w", path, err)
+	case n != size:
+		return "", fmt.Errorf("read object %s: %d bytes came, and the store says that it has %d: %w", path, n, size, io.ErrUnexpectedEOF)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

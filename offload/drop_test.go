@@ -29,6 +29,7 @@ func (w *world) settle(worker *Worker) {
 	}
 }
 
+//fault:store | The object is missing, cut, damaged, or can't be looked at, when the local copy is due | In memory | The stream stays, and is copied again where that is certain
 func TestTheObjectIsLookedAtBeforeADrop(t *testing.T) {
 	other := func(o *fakeObject) { o.body = append([]byte("x"), o.body[1:]...) }
 	damage := func(how func(*fakeObject)) func(*world) {
@@ -95,6 +96,7 @@ func TestTheObjectIsLookedAtBeforeADrop(t *testing.T) {
 	}
 }
 
+//fault:late-data | The stream has grown, shrunk, vanished or been made anew since the copy | In memory | It goes only if all that it holds was copied
 func TestTheStreamIsLookedAtBeforeADrop(t *testing.T) {
 	const dropped, again, kept = "0:GONE", "0+1:GONE", "0:REMOTE"
 	for name, c := range map[string]struct {
@@ -222,6 +224,8 @@ func TestNothingWholeIsLeft(t *testing.T) {
 
 // A late append at any moment of a drop goes nowhere but into the next copy,
 // or, when the stream is gone already, into a stray stream that is reported.
+//
+//fault:late-data | An append in the moment of the removal | In memory, at every step of the drop | It is copied again, or stays as a stray stream that is reported
 func TestALateAppendWhileDropping(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		clean := dropWorld(t, old)
@@ -253,6 +257,8 @@ func TestALateAppendWhileDropping(t *testing.T) {
 
 // Ended before or after any call, a drop is finished by the next process, no
 // matter whether somebody appended or deleted meanwhile.
+//
+//fault:crash | The process ends at any call of a drop | In memory | The next one finishes the drop
 func TestACrashWhileDropping(t *testing.T) {
 	for name, meanwhile := range map[string]func(*world){
 		"":             func(*world) {},
@@ -284,6 +290,7 @@ func TestACrashWhileDropping(t *testing.T) {
 	}
 }
 
+//fault:leaders | Another worker changes the entry during a drop | In memory | It is a lost race and no failure
 func TestADropThatLosesTheRace(t *testing.T) {
 	for name, c := range map[string]struct {
 		nth     int // which write of the entry is lost
@@ -314,6 +321,7 @@ func TestADropThatLosesTheRace(t *testing.T) {
 	}
 }
 
+//fault:redis | Fewer replicas than asked for have DROPPING in time | In memory | The stream stays
 func TestReplicasThatAreBehind(t *testing.T) {
 	w := dropWorld(t, false)
 	w.inStep = false

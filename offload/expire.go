@@ -110,10 +110,12 @@ func (w *Worker) clear(ctx context.Context, j Job) (Outcome, error) {
 		return Outcome{}, err
 	case !now.Exists, e.Local == segment.Gone && now.Length == 0:
 		return Outcome{}, nil
-	case e.Local == segment.Gone:
+	}
+	like := compare(e, now)
+	if e.Local == segment.Gone && like != intact { // the very stream: a failover has brought it back
 		return Outcome{}, strayError(key, now.Length)
 	}
-	if like := compare(e, now); like == intact || like == lessened {
+	if like == intact || like == lessened {
 		removed, err := w.ports.Removals.Remove(ctx, key, now)
 		if err != nil || removed {
 			return Outcome{}, err

@@ -42,6 +42,7 @@ func TestAnObjectThatIsGoneAlready(t *testing.T) {
 	mustDo(t, runOnce(t, w.worker()), "orders:0/0 expired", "")
 }
 
+//fault:store | Some of a batch of deletions fail, or the store keeps an object | In memory | The entry of each object that is left stays
 func TestDeletionsThatFail(t *testing.T) {
 	w := doomedWorld(t, 3)
 	w.locked["korvet:storage:local:orders:0/1.parquet"] = true
@@ -67,6 +68,8 @@ func TestDeletionsThatFail(t *testing.T) {
 }
 
 // Only what this program can have put there for this very segment is deleted.
+//
+//fault:input | An entry names an object that is not its own | In memory | It is not deleted
 func TestAnObjectOfAnotherSegmentIsNotDeleted(t *testing.T) {
 	for _, path := range []string{
 		"korvet:storage:local:orders:0/1.parquet",
@@ -124,6 +127,7 @@ func (w *world) down() {
 
 func expires(c *Config) { c.ExpireUnuploaded = Expire }
 
+//fault:store | The store is down past total retention | In memory | What was never copied stays, and is reported
 func TestUnuploadedIsHeld(t *testing.T) {
 	w := unuploadedWorld(t)
 	worker := w.worker()
@@ -154,6 +158,8 @@ func TestUnuploadedExpires(t *testing.T) {
 
 // What is appended late is younger than what is to go, and stays, whenever it
 // comes: until it is itself past the retention.
+//
+//fault:late-data | An append to a segment that is to be deleted without a copy, at any moment | In memory | The deletion is taken back
 func TestALateAppendUndoesTheExpiry(t *testing.T) {
 	for name, late := range map[string]func(*world) func(string) error{
 		"before the look":    func(w *world) func(string) error { return at("before info "+key0, func() { w.produce(key0, 1) }) },
@@ -177,7 +183,8 @@ func TestALateAppendUndoesTheExpiry(t *testing.T) {
 				w.now = w.now.Add(5 * time.Minute)
 				r, _ := worker.RunOnce(t.Context())
 				w.mustKeep(time.Hour)
-				if strings.Contains(did(r), "lost_race") {
+				hidden := strings.Contains(did(r), "hidden") && name == "before the look" // it was seen in time
+				if hidden || strings.Contains(did(r), "lost_race") {
 					t.Errorf("%s, old %t: %s", name, old, did(r))
 				}
 			}
@@ -287,6 +294,8 @@ func TestABacklogDoesNotHoldUpTheCopies(t *testing.T) {
 
 // A leader that slept before the deletion finds the entry gone, deleted by
 // another one, and something else at the path, which had become free.
+//
+//fault:leaders | A worker sleeps before a deletion, and the topic is made anew | In memory | Its entries are read again, and nothing is deleted
 func TestASleeperDeletesNothing(t *testing.T) {
 	w := doomedWorld(t, 2)
 	w.hook = func(call string) error {

@@ -138,6 +138,8 @@ func TestWhatOthersDoIsSeen(t *testing.T) {
 
 // Whoever finds that an entry is not what was remembered changes nothing, and
 // reads the manifest anew.
+//
+//fault:leaders | What is remembered of an entry is not what it is | In memory | The entry is read again before it is changed
 func TestASettledEntryIsReadBeforeItIsChanged(t *testing.T) {
 	for name, theirs := range map[string]string{
 		"LOCAL again": `{"state":"SEALED","tier":"LOCAL","count":0}`,
@@ -167,6 +169,8 @@ func TestASettledEntryIsReadBeforeItIsChanged(t *testing.T) {
 
 // A reading in which the manifest changes: fields twice, the old value first,
 // and fields that do not come.
+//
+//fault:redis | A manifest changes while it is read | In memory | What came is not taken for the whole
 func TestATornReading(t *testing.T) {
 	old := `{"state":"OPEN","tier":"LOCAL"}`
 	w := retainWorld(t, func(*segment.TopicSettings) {})

@@ -140,7 +140,7 @@ func (p *pass) due(jobs []Job) []Job {
 func (p *pass) each(ctx context.Context, jobs []Job, do func(context.Context, Job, int) (Outcome, error)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(eachAtOnce, len(jobs)) {
+	for range min(p.worker.atOnce, len(jobs)) {
 		workers.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1

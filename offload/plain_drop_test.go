@@ -109,6 +109,8 @@ func (w *world) sizeAlone(bytes int64) {
 }
 
 // Only what was copied, for certain, is trimmed.
+//
+//fault:redis | A range of a plain stream has more, fewer or other entries than were copied | In memory | It is trimmed only where that is certain to be right
 func TestARangeIsCountedBeforeItIsTrimmed(t *testing.T) {
 	for name, c := range map[string]struct {
 		do       func(*world)
@@ -191,6 +193,8 @@ func TestARangeWhoseObjectIsLost(t *testing.T) {
 
 // Ended before or after any call, in mid-trim too, the removal is finished by
 // the next process.
+//
+//fault:crash | The process ends between two pieces of a trim | In memory | The next one goes on where it was
 func TestACrashWhileTrimming(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		clean, _, worker := plainDropWorld(t, old)

@@ -135,7 +135,7 @@ func (w *world) mustBeCut(p segment.Partition) {
 		}
 		var held int64
 		for _, id := range w.log[p.Topic] {
-			if id.Compare(e.From) >= 0 && id.Compare(e.To) <= 0 {
+			if id.Compare(e.From) >= 0 && id.Compare(e.To) <= 0 && !w.forgiven[p.Topic+" "+id.String()] {
 				held++
 			}
 		}

@@ -88,7 +88,11 @@ const maxExpiry = 10_000
 // MakePlan decides what is due. It is pure: the same scan gives the same plan.
 func MakePlan(s Scan, cfg Config) Plan {
 	p := planner{cfg: cfg, scan: &s, now: s.At.UnixMilli(), remains: map[string]bool{}}
-	p.At, p.Doubt, p.Problems = s.At, errors.Join(s.Clock, s.Registry), slices.Clone(s.Strays)
+	p.At, p.Doubt = s.At, errors.Join(s.Clock, s.Registry)
+	for _, stray := range s.strays {
+		p.Problems = append(p.Problems, stray.problem)
+	}
+
 	for _, doubt := range []error{s.Clock, s.Registry} {
 		if doubt != nil {
 			p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(doubt), Err: doubt})

@@ -26,9 +26,18 @@ type pageSets struct {
 	idle [][]*segment.Page
 }
 
-// keepPage is how large a page's memory may be to be kept between segments;
-// a page of one huge entry is not.
+// keepPage is how large a page's memory may be to be used again. That of a page
+// with one huge entry is not: it would lie idle until all other pages have had
+// their turn, and the pages of as many huge entries with it.
 const keepPage = 2 << 20
+
+// lighten takes the memory of a page that has become too large to keep.
+func lighten(page *segment.Page) {
+	if cap(page.Buffer()) > keepPage {
+		page.Reset()
+		page.SetBuffer(nil)
+	}
+}
 
 func (p *pageSets) take() []*segment.Page {
 	p.mu.Lock()
@@ -46,10 +55,8 @@ func (p *pageSets) take() []*segment.Page {
 }
 
 func (p *pageSets) giveBack(set []*segment.Page) {
-	for i, page := range set {
-		if cap(page.Buffer()) > keepPage {
-			set[i] = new(segment.Page)
-		}
+	for _, page := range set { // some were fetched and not used
+		lighten(page)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,6 +92,7 @@ func (p *pageSets) each(ctx context.Context, r PageReader, use func(*segment.Pag
 			return err
 		}
 		f.ahead.Add(-int64(got.page.Bytes()))
+		lighten(got.page)
 		f.free <- got.page
 	}
 	return ctx.Err()

@@ -66,6 +66,8 @@ func TestLocalRetention(t *testing.T) {
 }
 
 // What is not on the store stays, however old; what comes behind it goes.
+//
+//fault:store | Local retention is due and the store has failed | In memory | Only what is REMOTE is removed
 func TestOnlyRemoteSegmentsAreDropped(t *testing.T) {
 	for name, settings := range map[string]func(*segment.TopicSettings){
 		"by ms":    func(s *segment.TopicSettings) { s.LocalRetentionMs = 2.5 * hourMs },
@@ -184,6 +186,7 @@ func TestOnlyWhatIsGoneFromRedisExpires(t *testing.T) {
 	}
 }
 
+//fault:time | Ids of the future, and ids that are no times | In memory | Such a segment ages from its seal
 func TestAgesOfIdsFromTheFuture(t *testing.T) {
 	for name, sealed := range map[string]time.Duration{"sealed long ago": -5 * time.Hour, "sealed just now": 0} {
 		w := lifeWorld(t, func(s *segment.TopicSettings) { s.RetentionMs = 4 * hourMs })
@@ -201,6 +204,8 @@ func TestAgesOfIdsFromTheFuture(t *testing.T) {
 
 // A clock that was set wrongly for a while is believed again when it is right;
 // what was hidden before anybody could know is brought back.
+//
+//fault:time | Redis' clock is set back | In memory | What was hidden by the wrong clock is brought back
 func TestAClockThatJumpsBack(t *testing.T) {
 	w := retainWorld(t, func(s *segment.TopicSettings) { s.RetentionMs, s.LocalRetentionMs = 100*hourMs, -2 })
 	w.gone(orders0, 6, 5, w.now.Add(-time.Hour))
@@ -234,9 +239,12 @@ func TestAClockThatJumpsBack(t *testing.T) {
 
 // A retention that was too short for a moment: what it has hidden, and the
 // grace has kept, is brought back.
+//
+//fault:topics | A retention is too short for a moment | In memory | What the grace has kept is brought back
 func TestARetentionThatIsRaisedInTime(t *testing.T) {
-	w := retainWorld(t, func(s *segment.TopicSettings) { s.LocalRetentionMs = -2 })
+	w := lifeWorld(t, func(s *segment.TopicSettings) { s.LocalRetentionMs = -2 })
 	w.gone(orders0, 6, 5, w.now.Add(-time.Hour))
+	w.open(orders0, 7, 5)
 	worker := w.worker()
 	runOnce(t, worker)
 	w.set("orders", func(s *segment.TopicSettings) { s.RetentionMs = 1 })
@@ -254,6 +262,8 @@ func TestARetentionThatIsRaisedInTime(t *testing.T) {
 
 // Where the two clocks run apart, ages mean nothing until they have gone on
 // together for a while.
+//
+//fault:time | Redis' clock jumps by hours, forwards or back | In memory | Nothing is deleted until it has been steady for an hour
 func TestAClockJump(t *testing.T) {
 	for _, jump := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		w := retainWorld(t, func(s *segment.TopicSettings) { s.RetentionMs, s.LocalRetentionMs = 10*hourMs, 10*hourMs })

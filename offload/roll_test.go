@@ -99,6 +99,8 @@ func TestRollingSwitchedOff(t *testing.T) {
 }
 
 // The broker seals, or opens, in the very moment.
+//
+//fault:leaders | A broker, or another worker, rolls first | In memory | It is a lost race, and no segment is opened twice
 func TestARollThatLosesTheRace(t *testing.T) {
 	open := string(segment.NewOpen("", 1).Encode())
 	theirs := `{"v":1,"rev":7,"state":"SEALED","tier":"LOCAL","sealedAt":5}`
@@ -134,6 +136,7 @@ func fmtMap(m map[string]string) string {
 	return b.String()
 }
 
+//fault:crash | The process ends at any call of a roll | In memory | There is one OPEN segment, the last one
 func TestACrashWhileRolling(t *testing.T) {
 	make := func() *world {
 		w := lifeWorld(t, func(s *segment.TopicSettings) { s.SegmentMs = 1000 })
@@ -159,6 +162,8 @@ func TestACrashWhileRolling(t *testing.T) {
 }
 
 // A producer that has not heard of the roll yet appends to the sealed stream.
+//
+//fault:late-data | An append to a segment that was sealed | In memory | It is in the file
 func TestALateAppendAfterTheSealIsCopied(t *testing.T) {
 	w := lifeWorld(t, func(s *segment.TopicSettings) { s.SegmentMs = 1000 })
 	w.produce(key0, 5)

@@ -30,11 +30,11 @@ type Scan struct {
 	At         time.Time // by the Redis server's clock
 	Topics     []TopicState
 	Partitions []PartitionScan // of the topics that are worked on, in their order
-	Strays     []Problem       // streams that came back after they were dropped
 	Clock      error           // why this pass must not delete anything; nil = it may
 	Registry   error           // why it must not delete anything of a topic; nil = it may
 
 	notes  []note
+	strays []stray        // streams that came back after they were dropped
 	parked func(Job) bool // says whether a job waits; nil = none does
 }
 
@@ -147,7 +147,7 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 	if err := w.measure(ctx, s.Partitions); err != nil {
 		return s, err
 	}
-	s.Strays, err = w.lookForStrays(ctx)
+	s.strays, err = w.lookForStrays(ctx)
 	return s, err
 }
 

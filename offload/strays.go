@@ -25,6 +25,12 @@ type dropped struct {
 	until     time.Time
 }
 
+// stray is a stream that is there again, and what is said of it.
+type stray struct {
+	dropped
+	problem Problem
+}
+
 // watch has a key looked at in the passes that follow.
 func (w *Worker) watch(p segment.Partition, n segment.Number, key string) {
 	w.mu.Lock()
@@ -63,9 +69,10 @@ func (m *memory) isGone(d dropped) bool {
 	})
 }
 
-// lookForStrays reports the removed streams that came back. They are never
-// deleted: what is in them was acknowledged to a producer.
-func (w *Worker) lookForStrays(ctx context.Context) ([]Problem, error) {
+// lookForStrays finds the removed streams that came back. They are never
+// deleted, for what is in them was acknowledged to a producer, except by
+// leftovers.
+func (w *Worker) lookForStrays(ctx context.Context) ([]stray, error) {
 	var q []segment.SizeQuery
 	w.memory.dropped = slices.DeleteFunc(w.memory.dropped, func(d dropped) bool { return !w.memory.isGone(d) })
 	for _, d := range w.memory.dropped {
@@ -78,11 +85,11 @@ func (w *Worker) lookForStrays(ctx context.Context) ([]Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the streams that were dropped: %w", err)
 	}
-	var found []Problem
+	var found []stray
 	keep := w.memory.dropped[:0]
 	for i, d := range w.memory.dropped {
 		if sizes[i].Length > 0 {
-			found = append(found, problemOf(d.partition, d.number.String(), strayError(d.key, sizes[i].Length)))
+			found = append(found, stray{d, problemOf(d.partition, d.number.String(), strayError(d.key, sizes[i].Length))})
 		} else if !w.now().Before(d.until) {
 			continue
 		}
@@ -90,4 +97,52 @@ func (w *Worker) lookForStrays(ctx context.Context) ([]Problem, error) {
 	}
 	w.memory.dropped = keep
 	return found, nil
+}
+
+// leftovers removes the strays that are none: a failover of Redis can lose the
+// removal of a stream and keep the GONE that was written after it. Such a
+// stream is the very one that was copied, and goes as in any drop.
+func (p *pass) leftovers(ctx context.Context, strays []stray) {
+	for _, s := range strays {
+		if !p.goesOn(ctx) {
+			return
+		}
+		out, err := p.worker.removeLeftover(ctx, s.dropped)
+		if err != nil {
+			p.fault(problemOf(s.partition, s.number.String(), err))
+		}
+		if err != nil || out.Result != Dropped {
+			continue
+		}
+		p.report.Problems = slices.DeleteFunc(p.report.Problems, func(o Problem) bool { return o == s.problem })
+		p.worker.observer.Finished(out)
+		p.report.Outcomes = append(p.report.Outcomes, out)
+	}
+}
+
+// removeLeftover removes a stream whose entry is GONE, if it is what was copied
+// and the object is there. Result Nothing: it is not, and stays.
+func (w *Worker) removeLeftover(ctx context.Context, d dropped) (Outcome, error) {
+	out := Outcome{Action: Drop, Result: Nothing, Partition: d.partition, Segment: d.number}
+	raw, err := w.entries(ctx, []Job{{Partition: d.partition, Stored: segment.Stored{Number: d.number}}})
+	if err != nil {
+		return out, err
+	}
+	e, err := segment.ParseEntry([]byte(raw[0]))
+	if err != nil || e.Local != segment.Gone || e.Object == nil || e.Shared() {
+		return out, nil //nolint:nilerr // it is another entry by now, and the next scan sees what is wrong with it
+	}
+	info, err := w.ports.Streams.StreamInfo(ctx, d.key)
+	if err != nil || compare(e, info) != intact {
+		return out, err
+	}
+	if err := w.checkObject(ctx, e); err != nil {
+		return out, err
+	}
+	removed, err := w.ports.Removals.Remove(ctx, d.key, info)
+	if removed {
+		out.Result, out.Path, out.BytesOut = Dropped, e.Object.Path, e.Object.Bytes
+		out.Contents = segment.Contents{FirstID: e.FirstID, LastID: e.LastID, Count: e.Count}
+	}
+	return out, err
 }

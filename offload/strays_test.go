@@ -7,6 +7,7 @@ import (
 	"korvet-offload/segment"
 )
 
+//fault:late-data | An append to a stream that was removed | In memory | It is kept and reported for as long as it is there, and keeps its segment from being deleted
 func TestAStrayStream(t *testing.T) {
 	w := dropWorld(t, false)
 	worker := w.worker()
@@ -62,4 +63,62 @@ func TestNoStrayOfATopicMadeAnew(t *testing.T) {
 	w.open(orders0, 0, 3)
 	mustDo(t, w.later(worker, time.Minute), "", "")
 	mustDo(t, w.later(worker, time.Minute), "", "")
+}
+
+// A failover loses the removal of a stream and keeps the GONE behind it: the
+// stream is the very one that was copied, and goes again; but not if its object
+// is not there.
+//
+//fault:redis | A failover brings a stream back whose entry is GONE | The stream is put back as it was, in memory | It is removed again after a look at its object, and expiry goes on
+func TestAStreamThatAFailoverBroughtBack(t *testing.T) {
+	w := dropWorld(t, false)
+	stream := *w.streams[key0]
+	worker := w.worker()
+	mustDo(t, runOnce(t, worker), "orders:0/0 dropped", "")
+
+	w.streams[key0] = &stream
+	object := w.objects[path0]
+	delete(w.objects, path0)
+	mustDo(t, w.later(worker, time.Minute), "", "segment orders:0/0: object_damaged, segment orders:0/0: stray_stream")
+	w.objects[path0] = object
+	mustDo(t, w.later(w.worker(), time.Minute), "orders:0/0 dropped", "")
+	if w.streams[key0] != nil {
+		t.Error("the stream is still there")
+	}
+
+	w.set("orders", func(s *segment.TopicSettings) { s.RetentionMs = 7_200_000 })
+	worker = w.worker()
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 hidden", "")
+	w.streams[key0] = &stream
+	mustDo(t, w.later(w.worker(), time.Hour), "orders:0/0 expired", "") // another process, which does not remember the drop
+	if w.streams[key0] != nil || w.objects[path0].body != nil {
+		t.Error("the stream, or the object, is still there")
+	}
+}
+
+// One entry more than was copied makes a stream that came back a stray one.
+func TestAStreamThatCameBackWithMore(t *testing.T) {
+	w := dropWorld(t, false)
+	stream := *w.streams[key0]
+	worker := w.worker()
+	mustDo(t, runOnce(t, worker), "orders:0/0 dropped", "")
+	w.streams[key0] = &stream
+	w.produce(key0, 1)
+	mustDo(t, w.later(worker, time.Minute), "", "segment orders:0/0: stray_stream")
+	if n := len(w.streams[key0].all()); n < 2 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// Who loses the lead and has it again goes on watching all that it has dropped.
+func TestTheLeadIsLostAfterDrops(t *testing.T) {
+	w := dropWorld(t, false)
+	worker := w.worker()
+	mustDo(t, runOnce(t, worker), "orders:0/0 dropped", "")
+	for n := range segment.Number(5) { // the last ones, which are watched in any case
+		w.gone(orders0, 100+n, 1, w.now)
+	}
+	w.produce(key0, 1)
+	worker.Reset()
+	mustDo(t, w.later(worker, time.Minute), "", "segment orders:0/0: stray_stream")
 }

@@ -103,6 +103,8 @@ func TestARemovedTopic(t *testing.T) {
 
 // A topic that is to be deleted with streams in all states, one of which is
 // still written to.
+//
+//fault:topics | A removed topic is still written to when it is to be deleted | In memory | What is new stays, and is reported
 func TestADoomedTopicThatIsStillWrittenTo(t *testing.T) {
 	w := topicsWorld(t, func(s *segment.TopicSettings) {})
 	worker := w.worker(deletesTopics)
@@ -178,6 +180,8 @@ func TestATopicThatComesBack(t *testing.T) {
 
 // Made anew under the same name: its first segment has the number, and so the
 // path, of one of the old topic.
+//
+//fault:topics | A topic is made anew with another id | In memory | Its segments are its own
 func TestATopicThatIsMadeAnew(t *testing.T) {
 	w := topicsWorld(t, func(s *segment.TopicSettings) { s.ID = "first" })
 	worker := w.worker()
@@ -207,6 +211,7 @@ func TestATopicThatIsMadeAnew(t *testing.T) {
 // overdue makes everything of orders overdue.
 func (w *world) overdue() { w.set("orders", func(s *segment.TopicSettings) { s.RetentionMs = 1 }) }
 
+//fault:topics | The registry is empty all at once | In memory | Nothing of a topic is deleted
 func TestARegistryThatReadsAsEmpty(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		w := topicsWorld(t, func(s *segment.TopicSettings) {})
@@ -243,6 +248,7 @@ func TestARegistryThatReadsAsEmpty(t *testing.T) {
 	}
 }
 
+//fault:topics | The registry can't be read | In memory | Nothing is done
 func TestARegistryThatCantBeRead(t *testing.T) {
 	for _, call := range []string{"before topics", "before known"} {
 		w := topicsWorld(t, func(s *segment.TopicSettings) {})
@@ -266,6 +272,8 @@ func TestARegistryThatCantBeRead(t *testing.T) {
 
 // A topic in the registry of which no setting is left, as after a Hash was
 // lost: the defaults would delete after a week.
+//
+//fault:topics | A topic's settings vanish | In memory | It goes on by the last ones and deletes nothing
 func TestATopicWhoseSettingsVanish(t *testing.T) {
 	w := topicsWorld(t, func(s *segment.TopicSettings) {})
 	worker := w.worker()

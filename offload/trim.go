@@ -18,11 +18,11 @@ const (
 // is counted first; then it goes in pieces, and the script of each proves that
 // the stream begins with just these entries.
 func (d *dropping) dropRange(ctx context.Context, damage error) error {
-	info, err := d.w.ports.Streams.StreamInfo(ctx, d.key)
+	pieces, digest, err := d.pieces(ctx, d.entry.From, d.entry.To)
 	if err != nil {
 		return err
 	}
-	pieces, digest, err := d.pieces(ctx, d.entry.From, d.entry.To)
+	info, err := d.w.ports.Streams.StreamInfo(ctx, d.key) // afterwards: a failover while it was counted shows
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ type Worker struct {
 	turn   int // which partition a pass begins with
 	jitter func() float64
 	piece  int64 // entries of a plain stream that are trimmed in one script
+	atOnce int   // short jobs at once
 
 	mu     sync.Mutex // guards memory while a pass works
 	memory *memory
@@ -67,13 +68,19 @@ func New(cfg Config, layout segment.Layout, ports Ports, o Observer) *Worker {
 		now: time.Now, token: randomToken,
 		spools: newSpools(cfg.SpoolDir, cfg.SpoolMemory),
 		parked: newParking(cfg.TickInterval, time.Now, mathrand.Float64),
-		jitter: mathrand.Float64, piece: pieceEntries, memory: newMemory(),
+		jitter: mathrand.Float64, piece: pieceEntries, atOnce: eachAtOnce, memory: newMemory(),
 	}
 }
 
 // Reset forgets what is remembered of the manifests: somebody else may have
-// led meanwhile. No pass is running.
-func (w *Worker) Reset() { w.memory = newMemory() }
+// led meanwhile. The streams that were dropped are still watched: that the lead
+// was lost may mean that Redis has failed over, and has some of them again. No
+// pass is running.
+func (w *Worker) Reset() {
+	dropped := w.memory.dropped
+	w.memory = newMemory()
+	w.memory.dropped = dropped
+}
 
 func randomToken() string {
 	b := make([]byte, 8)
@@ -116,6 +123,7 @@ func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
 	plan := MakePlan(scan, w.cfg)
 	w.observer.Planned(plan)
 	p := &pass{worker: w, report: Report{Plan: plan, Problems: plan.Problems}}
+	p.leftovers(ctx, scan.strays)
 	err = p.all(ctx, scan.notes)
 	if slices.ContainsFunc(p.report.Outcomes, func(o Outcome) bool { return o.Result.UsedStore() }) {
 		w.parked.outageOver()

@@ -81,6 +81,9 @@ func (w *world) Change(ctx context.Context, p segment.Partition, c segment.Chang
 		if c.Durable && !w.inStep {
 			return fmt.Errorf("wait: %w", ErrNotReplicated)
 		}
+		if c.Durable && w.waits {
+			w.replicate()
+		}
 		return nil
 	})
 	return ok && err == nil, err

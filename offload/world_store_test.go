@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"korvet-offload/segment"
 )
@@ -52,11 +53,25 @@ func (w *world) Put(ctx context.Context, u Upload) (info ObjectInfo, err error) 
 			return errors.New("checksum does not match the body")
 		}
 		o := fakeObject{body: body, meta: u.Meta, sha: u.SHA256, etag: u.SHA256[:8]}
-		w.objects[u.Path] = o
 		info = o.info()
+		if w.damageNext {
+			w.damageNext, o = false, o.altered()
+		}
+		w.objects[u.Path] = o
 		return nil
 	})
 	return info, err
+}
+
+// altered is an object with another byte, which the store knows nothing of
+// before it looks.
+func (o fakeObject) altered() fakeObject {
+	o.body = slices.Clone(o.body)
+	o.body[len(o.body)-2] ^= 1
+	sum := sha256.Sum256(o.body)
+	o.sha = hex.EncodeToString(sum[:])
+	o.etag = o.sha[:8]
+	return o
 }
 
 func (o fakeObject) info() ObjectInfo {

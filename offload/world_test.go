@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ type world struct {
 	known     map[string]string
 	objects   map[string]fakeObject
 	files     map[string]fakeFile     // what bodies of objects were seen to hold
-	log       map[string][]segment.ID // stream key -> what was acknowledged to producers, and not deleted by anyone but us
+	log       map[string][]segment.ID // stream key -> what was acknowledged to producers
 	calls     []string
 	hook      func(call string) error // before and after each call, with mu held
 
@@ -36,6 +37,12 @@ type world struct {
 	inStep     bool            // replicas are up to date
 	old        bool            // a server before 7.0
 	pageLen    int
+	damageNext bool            // the next object that is put is altered on the way
+	tokens     int             // that were given to unique paths
+	aside      []segment.Topic // that will be back
+	replica    *replica        // what a failover leads back to
+	waits      bool            // for the replica, with each durable change of a manifest
+	forgiven   map[string]bool // what need not be there any more
 }
 
 // tb is what the world needs of a test: testing.T and rapid.T have it.
@@ -48,6 +55,31 @@ type tb interface {
 	Errorf(format string, args ...any)
 	Log(args ...any)
 	Logf(format string, args ...any)
+}
+
+// replica is what another server has of Redis.
+type replica struct {
+	manifests map[segment.Partition]map[string]string
+	streams   map[string]*fakeStream
+	known     map[string]string
+	log       map[string][]segment.ID
+}
+
+// replicate brings the replica up to date.
+func (w *world) replicate() {
+	r := &replica{manifests: map[segment.Partition]map[string]string{}, streams: map[string]*fakeStream{}, known: maps.Clone(w.known), log: map[string][]segment.ID{}}
+	for p, m := range w.manifests {
+		r.manifests[p] = maps.Clone(m)
+	}
+	for key, s := range w.streams {
+		c := *s
+		c.entries = slices.Clone(s.entries)
+		r.streams[key] = &c
+	}
+	for key, ids := range w.log {
+		r.log[key] = slices.Clone(ids)
+	}
+	w.replica = r
 }
 
 type fakeStream struct {
@@ -69,9 +101,11 @@ type fakeObject struct {
 	etag string
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{t: t, dir: t.TempDir(), now: time.UnixMilli(1_000_000_000_000), createOnly: true, inStep: true, pageLen: 3,
-		groups: map[string][]segment.Group{}, log: map[string][]segment.ID{}, known: map[string]string{}, locked: map[string]bool{},
+func newWorld(t *testing.T) *world { return newWorldIn(t, t.TempDir()) }
+
+func newWorldIn(t tb, dir string) *world {
+	return &world{t: t, dir: dir, now: time.UnixMilli(1_000_000_000_000), createOnly: true, inStep: true, pageLen: 3,
+		groups: map[string][]segment.Group{}, log: map[string][]segment.ID{}, known: map[string]string{}, forgiven: map[string]bool{}, locked: map[string]bool{},
 		manifests: map[segment.Partition]map[string]string{}, streams: map[string]*fakeStream{}, objects: map[string]fakeObject{}, files: map[string]fakeFile{},
 		hook: func(string) error { return nil }}
 }
@@ -105,15 +139,20 @@ func (w *world) xadd(key string, id segment.ID) {
 		s = &fakeStream{}
 		w.streams[key] = s
 	}
-	s.entries = append(s.entries, fakeEntry{ID: id, Fields: [][2]string{{"f", key}, {"f", id.String()}}})
+	s.entries = append(s.entries, fakeEntry{ID: id, Fields: fieldsOf(key, id)})
 	s.last, s.added = id, s.added+1
 	w.log[key] = append(w.log[key], id)
+}
+
+// fieldsOf is what a message holds.
+func fieldsOf(key string, id segment.ID) [][2]string {
+	return [][2]string{{"f", key}, {"f", id.String()}}
 }
 
 // xdel is somebody else who deletes an entry.
 func (w *world) xdel(key string, i int) {
 	s := w.streams[key]
-	w.unlog(key, s.entries[i].ID)
+	w.forgive(key, s.entries[i].ID)
 	if s.deleted.Compare(s.entries[i].ID) < 0 {
 		s.deleted = s.entries[i].ID
 	}
@@ -124,7 +163,7 @@ func (w *world) xdel(key string, i int) {
 func (w *world) xtrim(key string, n int) {
 	s := w.streams[key]
 	for _, e := range s.entries[:n] {
-		w.unlog(key, e.ID)
+		w.forgive(key, e.ID)
 	}
 	s.entries = slices.Delete(s.entries, 0, n)
 }
@@ -132,12 +171,13 @@ func (w *world) xtrim(key string, n int) {
 // del is somebody else who deletes a stream.
 func (w *world) del(key string) {
 	delete(w.streams, key)
-	delete(w.log, key)
+	for _, id := range w.log[key] {
+		w.forgive(key, id)
+	}
 }
 
-func (w *world) unlog(key string, id segment.ID) {
-	w.log[key] = slices.DeleteFunc(w.log[key], func(o segment.ID) bool { return o == id })
-}
+// forgive notes that a message need not be there any more.
+func (w *world) forgive(key string, id segment.ID) { w.forgiven[key+" "+id.String()] = true }
 
 func (w *world) put(p segment.Partition, field, raw string) {
 	if w.manifests[p] == nil {

@@ -38,6 +38,8 @@ func (g *gate) pass() {
 // A process that sleeps in the middle of a pass, and goes on when others have
 // long done its work and more, harms nothing: not at any call of any pass, and
 // not when somebody appends while it sleeps.
+//
+//fault:leaders | A second process sleeps before any call of any pass and goes on when others have done its work and more | Every call in turn, in memory | It harms nothing
 func TestAProcessThatSleepsInTheMiddle(t *testing.T) {
 	late := map[string]func(*world){
 		"nothing":              func(*world) {},

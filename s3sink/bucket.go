@@ -26,12 +26,17 @@ type bucket struct {
 	source string // where the credentials come from, in words
 	creds  *credentials.Credentials
 	sse    encrypt.ServerSide // nil = the bucket's default
+	signer *resigner
 	http   http.RoundTripper
 	idle   []interface{ CloseIdleConnections() }
+
+	throttle *throttle
+	promised promised
 
 	asking  turn // held while the region is asked for
 	conn    atomic.Pointer[connection]
 	claim   claim
+	probe   probe
 	noBatch atomic.Bool // the store takes one key per delete request
 }
 
@@ -51,11 +56,12 @@ func newBucket(cfg Config, t target, opt Options) (*bucket, error) {
 	src := chooseSource(cfg, region, asker)
 	b := &bucket{
 		cfg: cfg, opt: opt, name: t.bucket, prefix: t.prefix, source: src.name,
-		creds:  credentials.New(&refreshing{source: src, now: opt.Now}),
-		http:   observer{next: transport, now: opt.Now},
-		idle:   []interface{ CloseIdleConnections() }{transport, asker},
-		asking: newTurn(), claim: newClaim(),
+		creds:    credentials.New(&refreshing{source: src, now: opt.Now}),
+		idle:     []interface{ CloseIdleConnections() }{transport, asker},
+		throttle: newThrottle(opt), asking: newTurn(), claim: newClaim(), probe: probe{turn: newTurn()},
 	}
+	b.signer = &resigner{now: opt.Now, creds: b.creds}
+	b.http = observer{next: transport, signer: b.signer}
 	b.noBatch.Store(isGoogle(cfg.Endpoint))
 	if cfg.SSE != "" {
 		if b.sse, err = encryption(cfg); err != nil {

@@ -34,6 +34,7 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+//fault:network | The program is told to stop while the network passes nothing on | A proxy that is stuck in the middle of a body before a real server | No object appears
 func TestCanceledSinglePutLeavesNothing(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,6 +58,8 @@ func TestCanceledSinglePutLeavesNothing(t *testing.T) {
 
 // TestCanceledMultipartIsAborted: the context ends while the parts are on
 // their way, and yet they are cleared away.
+//
+//fault:store | The program is told to stop in the middle of a multipart upload | The context ends when the second part is answered, a real server | The parts are removed under a context of its own
 func TestCanceledMultipartIsAborted(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,6 +87,8 @@ func TestCanceledMultipartIsAborted(t *testing.T) {
 
 // A store that answers nothing any more, not even the abort, must not keep a
 // program that was told to stop from giving its lease back in time.
+//
+//fault:network | The store hangs, the abort of an upload too | A proxy that does not answer any more | The put returns within 15 s
 func TestCanceledMultipartOnAStoreThatHangs(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,6 +109,8 @@ func TestCanceledMultipartOnAStoreThatHangs(t *testing.T) {
 
 // TestLostAnswers: the server does what it is asked, and the answers to a
 // part and to the end of the upload are lost. Both are asked for again.
+//
+//fault:network | The answers to a part and to the end of a multipart upload are lost | A proxy that does what is asked and breaks the connection | Both are asked for again, the object is whole, no parts are left
 func TestLostAnswers(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	var mu sync.Mutex

@@ -145,13 +145,20 @@ func (b *bucket) classifyAnswer(r request, res minio.ErrorResponse, x *exchange)
 		class = ClassLocked
 	case class == ClassWrongRegion && a.code == "AuthorizationHeaderMalformed" && res.Region == "":
 		class = ClassCredentials
-	case class == ClassDenied && x.skew.Abs() > maxSkew:
+	case class == ClassDenied && x.off.Abs() > maxSkew:
 		class = ClassClockSkew // HEAD says only 403
 	case class == ClassInvalid && x.region != "" && x.region != b.regionInUse():
 		class = ClassWrongRegion // HEAD says only 400
+	case a.status == http.StatusServiceUnavailable && a.code == "" && isHead(r.op):
+		class = ClassThrottled // most likely
+	case a.status == http.StatusBadRequest && a.code == "" && isHead(r.op):
+		class = ClassCredentials // an expired token, most likely
 	}
 	return b.fault(r, class, b.hint(r, class, a, res.Region, x), a)
 }
+
+// isHead says whether an operation is a HEAD, the answers to which have no words.
+func isHead(op string) bool { return op == "stat" || op == "check" }
 
 func classOfAnswer(r request, a *answer) Class {
 	class, known := codeClasses[a.code]
@@ -276,9 +283,10 @@ type transportError struct {
 func (e *transportError) Error() string { return e.text }
 func (e *transportError) Unwrap() error { return e.err }
 
+// isExpired says whether other credentials may do better.
 func isExpired(e *Error) bool {
 	a, ok := errors.AsType[*answer](e.Err)
-	return ok && (strings.HasPrefix(a.code, "ExpiredToken") || a.code == "TokenRefreshRequired")
+	return ok && (a.code == "" || strings.HasPrefix(a.code, "ExpiredToken") || a.code == "TokenRefreshRequired")
 }
 
 func firstOf(values ...string) string {

@@ -103,6 +103,8 @@ func unfinished(t testing.TB, server *s3server.Server) []string {
 
 // A folder that was claimed and has lost its marker is another folder, or a
 // disk that is no longer mounted: nothing more is put there.
+//
+//fault:store | The folder of a folder store was removed, or its disk is not mounted | The folder is removed, and made again without its marker | Nothing is put there
 func TestTheRootVanishes(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	s := openFiles(t, root, "korvet")

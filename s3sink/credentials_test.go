@@ -110,6 +110,8 @@ func agentAnswers(key string, life time.Duration, token func() string) http.Hand
 
 // TestContainerTokenIsReadAgain: the token file is replaced, the old token is
 // refused from then on, and the next refresh takes the new one.
+//
+//fault:store | The token of a container's credentials agent is rotated | A token file that changes, an agent that refuses the old one | The file is read at every refresh
 func TestContainerTokenIsReadAgain(t *testing.T) {
 	cleanEnv(t)
 	good := "token-1"
@@ -146,6 +148,8 @@ func TestContainerAgentMustBeNear(t *testing.T) {
 }
 
 // TestWebIdentityTokenIsReadAgain does the same with STS.
+//
+//fault:store | The web identity token is rotated | A token file that changes, an STS that notes what it sees | The file is read at every refresh
 func TestWebIdentityTokenIsReadAgain(t *testing.T) {
 	cleanEnv(t)
 	var seen []string
@@ -234,6 +238,7 @@ func (f *failing) RetrieveWithCredContext(*credentials.CredContext) (credentials
 	return f.value, f.err
 }
 
+//fault:store | The source of credentials is away when they are to be refreshed | A source that fails on a clock of its own | Those that are good serve until they expire, and the source is not asked each time
 func TestRefreshBeforeTheEndAndThroughAnOutage(t *testing.T) {
 	c := &clock{time.Now()}
 	f := &failing{value: credentials.Value{AccessKeyID: "K", SecretAccessKey: "s", Expiration: c.t.Add(time.Hour)}}
@@ -259,6 +264,7 @@ func TestRefreshBeforeTheEndAndThroughAnOutage(t *testing.T) {
 	at(0, 5, true)
 }
 
+//fault:store | There are no credentials at all | An empty environment | The error says which settings there are
 func TestNoCredentialsIsAnError(t *testing.T) {
 	cleanEnv(t)
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -275,6 +281,8 @@ func TestNoCredentialsIsAnError(t *testing.T) {
 
 // TestExpiredTokenIsRenewedOnce: S3 refuses a token that the source believes to
 // be good; what the source then gives is tried at once, but not for ever.
+//
+//fault:store | The store says ExpiredToken of a token that should be good | A stub that says so once, and always | Renewed and repeated once, not for ever
 func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	b := newBench(t, Limits{}, s3Error(400, "ExpiredToken", "The provided token has expired."), ok)
 	if _, err := b.Put(t.Context(), upload("k", nil)); err != nil {

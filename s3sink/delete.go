@@ -94,6 +94,11 @@ func (b *bucket) Delete(ctx context.Context, keys []string) []error {
 			}
 		}
 		b.confirmMissing(ctx, keys, a)
+		for _, key := range keys {
+			if a.get(key) == nil {
+				b.promised.kept(key)
+			}
+		}
 	})
 }
 

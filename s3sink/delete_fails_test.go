@@ -11,6 +11,7 @@ import (
 	"time"
 )
 
+//fault:store | The store has no batch deletes | Stubs that say so in seven ways | Objects go singly, and batches are not tried again
 func TestStoreWithoutBatches(t *testing.T) {
 	for name, no := range map[string]http.HandlerFunc{
 		"501":      s3Error(501, "NotImplemented", "A header you provided implies functionality that is not implemented."),
@@ -68,6 +69,8 @@ func TestEightSingleDeletesAtOnce(t *testing.T) {
 }
 
 // TestStoreFails: when it is not the single object, asking on is no use.
+//
+//fault:store | The store fails in the middle of thousands of deletions | Stubs for each way | It is not asked for every key, and every key has the error
 func TestStoreFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		batch, single http.HandlerFunc
@@ -78,7 +81,7 @@ func TestStoreFails(t *testing.T) {
 		"bare 404":  {s3Error(404, "", ""), nil, ClassNoBucket, 1},
 		"denied":    {s3Error(403, "AccessDenied", "Access Denied"), nil, ClassDenied, 1},
 		"no bucket": {s3Error(501, "", ""), s3Error(404, "NoSuchBucket", ""), ClassNoBucket, 1 + deletesAtOnce},
-		"slow":      {s3Error(501, "", ""), slowDown, ClassThrottled, 1 + 2*deletesAtOnce},
+		"slow":      {s3Error(501, "", ""), s3Error(503, "SlowDown", "", "Retry-After", "30"), ClassThrottled, 1 + 2*deletesAtOnce},
 		"down":      {s3Error(501, "", ""), s3Error(500, "", ""), ClassUnavailable, 1 + 2*2*deletesAtOnce},
 	} {
 		b := newBench(t, Limits{Attempts: 2}, func(w http.ResponseWriter, r *http.Request) {
@@ -99,6 +102,8 @@ func TestStoreFails(t *testing.T) {
 }
 
 // TestMissingOrNoBucket: 404 without more is the answer to both.
+//
+//fault:store | Deletions are answered 404 | A stub with and without a bucket | Gone if the bucket is there, an error if it is not
 func TestMissingOrNoBucket(t *testing.T) {
 	for status, want := range map[int]string{200: "", 404: "k0:no-bucket k1:no-bucket", 403: "k0:denied k1:denied"} {
 		var heads int
@@ -117,6 +122,7 @@ func TestMissingOrNoBucket(t *testing.T) {
 	}
 }
 
+//fault:store | Deletions are refused for a lock or a missing right | Stubs with the words of several stores | The two are told apart
 func TestLockedOrDenied(t *testing.T) {
 	for _, c := range []struct {
 		status        int
@@ -157,6 +163,8 @@ func TestLockedOrDenied(t *testing.T) {
 }
 
 // TestContextEndsWithinABatch: every key has an answer.
+//
+//fault:time | The program is told to stop in the middle of a deletion | The context ends during a batch, between single ones and while it waits | Every key has an answer
 func TestContextEndsWithinABatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		no http.HandlerFunc

@@ -141,6 +141,7 @@ func TestDeleteInBatches(t *testing.T) {
 	}
 }
 
+//fault:store | A batch delete is answered 200 with an error for one key among ten | A stub, five codes | That key alone has the error, the others are gone
 func TestOneOfTenIsRefused(t *testing.T) {
 	for code, c := range map[string]struct {
 		message string
@@ -176,6 +177,8 @@ func TestOneOfTenIsRefused(t *testing.T) {
 
 // TestOnlyBusyKeysAreAskedForAgain: what the store could not do just then is
 // repeated, and only that.
+//
+//fault:store | Some keys of a batch delete fail for the moment | A stub that answers SlowDown and InternalError for single keys | Only these are asked for again
 func TestOnlyBusyKeysAreAskedForAgain(t *testing.T) {
 	tries := map[string]int{}
 	d := &trash{refuse: func(key string) (string, string) {
@@ -190,16 +193,17 @@ func TestOnlyBusyKeysAreAskedForAgain(t *testing.T) {
 		}
 		return "", ""
 	}}
-	b := newBench(t, Limits{Attempts: 4}, d.ServeHTTP)
+	b := newBench(t, Limits{Attempts: 2}, d.ServeHTTP)
 	mustAnswer(t, b, 1500, "k2:unavailable k4:denied")
 	if got := d.ways(); got != "[1000 2 2 1 500] 0" {
 		t.Errorf("it went as %s", got)
 	}
-	if len(b.events) != 3 || b.events[0].Class != ClassThrottled || b.events[2].Class != ClassUnavailable {
-		t.Errorf("events: %+v", b.events)
+	if e := b.retries(); len(e) != 3 || e[0].Class != ClassThrottled || e[2].Class != ClassUnavailable {
+		t.Errorf("events: %+v", e)
 	}
 }
 
+//fault:store | A batch delete is throttled, then answered 200 with an error for all | A stub | Repeated after the time that was said
 func TestBatchThatIsThrottled(t *testing.T) {
 	d := &trash{}
 	b := newBench(t, Limits{}, s3Error(503, "SlowDown", "", "Retry-After", "7"), s3Error(200, "InternalError", ""), d.ServeHTTP)
@@ -207,15 +211,17 @@ func TestBatchThatIsThrottled(t *testing.T) {
 	if len(b.waits) != 2 || b.waits[0] != 7*time.Second || d.ways() != "[10] 0" {
 		t.Errorf("waits %v, then %s", b.waits, d.ways())
 	}
-	b = newBench(t, Limits{}, slowDown)
+	b = newBench(t, Limits{}, s3Error(503, "SlowDown", "", "Retry-After", "15"))
 	errs := b.Delete(t.Context(), numbered(2500))
-	if slices.ContainsFunc(errs, func(err error) bool { return ClassOf(err) != ClassThrottled }) || len(b.stub.requests()) != 5 {
+	if slices.ContainsFunc(errs, func(err error) bool { return ClassOf(err) != ClassThrottled }) || len(b.stub.requests()) != 3 {
 		t.Errorf("%d requests: %v", len(b.stub.requests()), errs[0])
 	}
 }
 
 // TestBusyKeyThenBusyStore: the keys of a batch that was answered in part keep
 // their answers.
+//
+//fault:store | A batch delete is answered for some keys, then the store has no time | A stub | Each key keeps the answer it got
 func TestBusyKeyThenBusyStore(t *testing.T) {
 	d := &trash{refuse: func(key string) (string, string) {
 		if key == "k1" {
@@ -223,19 +229,21 @@ func TestBusyKeyThenBusyStore(t *testing.T) {
 		}
 		return "", ""
 	}}
-	b := newBench(t, Limits{}, d.ServeHTTP, slowDown)
+	b := newBench(t, Limits{}, d.ServeHTTP, s3Error(503, "SlowDown", "", "Retry-After", "15"))
 	errs := b.Delete(t.Context(), numbered(2500))
 	for i, err := range errs {
 		if want := i == 1 || i >= maxBatch; want != (ClassOf(err) == ClassThrottled) || !want && err != nil {
 			t.Fatalf("key %d: %v", i, err)
 		}
 	}
-	if n := len(b.stub.requests()); n != 5 {
+	if n := len(b.stub.requests()); n != 4 {
 		t.Errorf("%d requests", n)
 	}
 }
 
 // TestDeletedAndRefused: a reply that says both is not believed.
+//
+//fault:store | A batch delete names a key as deleted and as refused | A stub | It counts as refused
 func TestDeletedAndRefused(t *testing.T) {
 	const said = `<DeleteResult><Error><Key>root/k0</Key><Code>AccessDenied</Code></Error>` +
 		`<Deleted><Key>root/k0</Key></Deleted><Deleted><Key>root/k1</Key></Deleted></DeleteResult>`
@@ -247,6 +255,8 @@ func TestDeletedAndRefused(t *testing.T) {
 }
 
 // A reply that is cut says nothing of any key, though it names some.
+//
+//fault:network | The answer to a batch delete is cut, empty, or a proxy's page | Stubs for each | No key counts as deleted by it
 func TestReplyIsCut(t *testing.T) {
 	whole := reply(numbered(10), nothing)
 	for name, bad := range map[string]http.HandlerFunc{
@@ -280,6 +290,8 @@ func TestReplyIsCut(t *testing.T) {
 
 // TestReplyLeavesKeysOut: a store that says nothing of a key has not deleted
 // it until it says so.
+//
+//fault:store | A batch delete is answered 200 and some keys, or all, are not in the answer | A stub | They are deleted singly, and count as gone only then
 func TestReplyLeavesKeysOut(t *testing.T) {
 	d := &trash{}
 	b := newBench(t, Limits{}, func(w http.ResponseWriter, r *http.Request) {

@@ -79,6 +79,7 @@ func TestDeleteRequests(t *testing.T) {
 	mustBeEmpty(t, store)
 }
 
+//fault:store | The bucket is gone when objects are to be deleted | The folder of a real server is moved away | No object counts as deleted
 func TestDeleteInABucketThatIsGone(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	store := openS3(t, server, "root", "korvet")
@@ -96,6 +97,8 @@ func TestDeleteInABucketThatIsGone(t *testing.T) {
 }
 
 // TestDeleteLocked: a real server keeps one object of three.
+//
+//fault:store | One object of three is locked | A real server with a retention period | It stays and is named, the others go
 func TestDeleteLocked(t *testing.T) {
 	server := s3server.Start(t, s3server.Options{})
 	endpoint, err := url.Parse(server.Endpoint)

@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+//fault:network | A download stands still in the middle | A stub that stops writing | It is cut off after the time without progress
 func TestDownloadThatStandsStill(t *testing.T) {
 	b := newBench(t, Limits{NoProgress: 50 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
@@ -27,6 +28,7 @@ func TestDownloadThatStandsStill(t *testing.T) {
 	}
 }
 
+//fault:network | A download is cut before its length | A stub | An error, never a short object
 func TestDownloadThatIsCutShort(t *testing.T) {
 	b := newBench(t, Limits{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
@@ -43,6 +45,7 @@ func TestDownloadThatIsCutShort(t *testing.T) {
 	}
 }
 
+//fault:time | The program is told to stop during a download | The context ends | The read ends at once
 func TestDownloadEndsWithContext(t *testing.T) {
 	b := newBench(t, Limits{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))

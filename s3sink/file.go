@@ -27,13 +27,16 @@ type files struct {
 	opt   Options
 	claim claim
 
-	claimed   atomic.Bool // the owner marker has been seen
-	making    sync.Mutex  // held while folders are made, so that none is used before it is durable
-	noUnnamed bool        // for tests: as if the file system had no unnamed files
+	claimed   atomic.Bool     // the owner marker has been seen
+	making    sync.Mutex      // held while folders are made, so that none is used before it is durable
+	durable   map[string]bool // folders that are, below the root; guarded by making
+	noUnnamed bool            // for tests: as if the file system had no unnamed files
+
+	sync func(*os.File) error // makes a file or a folder durable; for tests
 }
 
 func newFiles(dir string, opt Options) *files {
-	return &files{dir: dir, opt: opt, claim: newClaim()}
+	return &files{dir: dir, opt: opt, claim: newClaim(), durable: map[string]bool{}, sync: (*os.File).Sync}
 }
 
 // errNoFolder says that not even the folder around the root is there, which is
@@ -121,6 +124,10 @@ func classOfFile(err error) (Class, string) {
 		return ClassFull, "make room on the disk of remote-path"
 	case errors.Is(err, syscall.EROFS):
 		return ClassDenied, "mount the disk of remote-path writable"
+	case errors.Is(err, syscall.EIO):
+		return ClassUnavailable, "the disk of remote-path has a fault; look at what the kernel says of it (dmesg)"
+	case errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENOTCONN):
+		return ClassUnavailable, "mount the disk of remote-path again"
 	case errors.Is(err, fs.ErrPermission):
 		return ClassDenied, "let this process read and write below remote-path"
 	case errors.Is(err, errBodyShort), errors.Is(err, errNotAFile), errors.Is(err, syscall.ENOTDIR),

@@ -46,7 +46,7 @@ func (f *files) deleteAll(ctx context.Context, keys []string, a *answers) error 
 	}
 	defer root.Close()
 	for dir, removed := range f.removeFiles(ctx, root, keys, a) {
-		err := syncFolder(root, dir)
+		err := f.syncFolder(root, dir)
 		for _, key := range removed {
 			f.answer(a, key, err)
 		}
@@ -92,13 +92,13 @@ func (f *files) answer(a *answers, key string, err error) {
 	a.set(key, nil)
 }
 
-func syncFolder(root *os.Root, dir string) error {
+func (f *files) syncFolder(root *os.Root, dir string) error {
 	folder, err := root.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	return syncRoot(folder)
+	return f.syncRoot(folder)
 }
 
 // Close has nothing to do: every call closes what it opens.

@@ -12,7 +12,7 @@ import (
 
 // writeUnnamed fills a file that has no name and links it to its name.
 // errNoUnnamed means that this can't be done here, and nothing was done.
-func writeUnnamed(ctx context.Context, dir *os.Root, name string, u Upload) (time.Time, error) {
+func (f *files) writeUnnamed(ctx context.Context, dir *os.Root, name string, u Upload) (time.Time, error) {
 	folder, err := dir.Open(".")
 	if err != nil {
 		return time.Time{}, err
@@ -28,14 +28,14 @@ func writeUnnamed(ctx context.Context, dir *os.Root, name string, u Upload) (tim
 	if _, err := os.Lstat(procName(fd)); err != nil {
 		return time.Time{}, errNoUnnamed // no /proc, so no way to name it later
 	}
-	modified, err := fill(ctx, file, u)
+	modified, err := f.fill(ctx, file, u)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if err := unix.Linkat(unix.AT_FDCWD, procName(fd), at, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return time.Time{}, &os.LinkError{Op: "linkat", Old: "unnamed file", New: name, Err: err}
 	}
-	return modified, folder.Sync()
+	return modified, f.sync(folder)
 }
 
 func procName(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }

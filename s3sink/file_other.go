@@ -9,7 +9,7 @@ import (
 )
 
 // writeUnnamed is Linux's; elsewhere files have a temporary name first.
-func writeUnnamed(context.Context, *os.Root, string, Upload) (time.Time, error) {
+func (f *files) writeUnnamed(context.Context, *os.Root, string, Upload) (time.Time, error) {
 	return time.Time{}, errNoUnnamed
 }
 

@@ -63,40 +63,55 @@ func (f *files) Put(ctx context.Context, u Upload) (Info, error) {
 func (f *files) folder(root *os.Root, dir string) (*os.Root, error) {
 	f.making.Lock()
 	defer f.making.Unlock()
-	return makeDirs(root, dir)
+	return f.makeDirs(root, dir)
 }
 
-// makeRoot makes the root folder in a folder that must be there.
+// makeRoot makes the root folder in a folder that must be there. A root that is
+// there already is made durable once, too, if its parent can be read: a process
+// that made it may have been killed before the sync.
 func (f *files) makeRoot() error {
+	f.making.Lock()
+	defer f.making.Unlock()
 	err := os.Mkdir(f.dir, dirMode)
+	made := err == nil
 	switch {
-	case errors.Is(err, fs.ErrExist):
+	case errors.Is(err, fs.ErrExist) && f.durable[""]:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return errNoFolder
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrExist):
 		return err
 	}
-	return syncDir(filepath.Dir(f.dir))
+	err = f.syncDir(filepath.Dir(f.dir))
+	if err != nil && (made || !errors.Is(err, fs.ErrPermission)) {
+		return err
+	}
+	f.durable[""] = true
+	return nil
 }
 
-func syncDir(name string) error {
+func (f *files) syncDir(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return dir.Sync()
+	return f.sync(dir)
 }
 
 // makeDirs opens the folder dir below root, and makes what is missing on the
-// way. A folder that was made is durable before anything is put into it.
-func makeDirs(root *os.Root, dir string) (*os.Root, error) {
+// way. A folder is durable before anything is put into it, also one that is
+// there already: a process that made it may have been killed before the sync.
+func (f *files) makeDirs(root *os.Root, dir string) (*os.Root, error) {
 	at, err := root.OpenRoot(dir)
-	if dir == "." || !errors.Is(err, fs.ErrNotExist) {
+	missing := errors.Is(err, fs.ErrNotExist)
+	if dir == "." || err != nil && !missing || err == nil && f.durable[dir] {
 		return at, err
 	}
-	parent, err := makeDirs(root, path.Dir(dir))
+	if err == nil {
+		defer at.Close()
+	}
+	parent, err := f.makeDirs(root, path.Dir(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +119,20 @@ func makeDirs(root *os.Root, dir string) (*os.Root, error) {
 	if err := parent.Mkdir(path.Base(dir), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := syncRoot(parent); err != nil {
+	if err := f.syncRoot(parent); err != nil {
 		return nil, err
 	}
+	f.durable[dir] = true
 	return root.OpenRoot(dir)
 }
 
-func syncRoot(root *os.Root) error {
+func (f *files) syncRoot(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return dir.Sync()
+	return f.sync(dir)
 }
 
 // write makes the file name in dir and returns when it was last written to.
@@ -125,18 +141,18 @@ func (f *files) write(ctx context.Context, dir *os.Root, name string, u Upload) 
 		return time.Time{}, fs.ErrExist // spares the copying; the link decides
 	}
 	if !f.noUnnamed {
-		modified, err := writeUnnamed(ctx, dir, name, u)
+		modified, err := f.writeUnnamed(ctx, dir, name, u)
 		if !errors.Is(err, errNoUnnamed) {
 			return modified, err
 		}
 	}
-	return writeTemporary(ctx, dir, name, u, f.opt.Now())
+	return f.writeTemporary(ctx, dir, name, u)
 }
 
 // writeTemporary is for file systems without unnamed files. What a killed
 // process leaves is removed by a later put into the same folder.
-func writeTemporary(ctx context.Context, dir *os.Root, name string, u Upload, now time.Time) (time.Time, error) {
-	if err := removeStale(dir, now); err != nil {
+func (f *files) writeTemporary(ctx context.Context, dir *os.Root, name string, u Upload) (time.Time, error) {
+	if err := removeStale(dir, f.opt.Now()); err != nil {
 		return time.Time{}, err
 	}
 	temp := temporaryName(name)
@@ -146,7 +162,7 @@ func writeTemporary(ctx context.Context, dir *os.Root, name string, u Upload, no
 	}
 	defer func() { _ = dir.Remove(temp) }() // after a success it has another name and this finds nothing
 	defer file.Close()
-	modified, err := fill(ctx, file, u)
+	modified, err := f.fill(ctx, file, u)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -156,7 +172,7 @@ func writeTemporary(ctx context.Context, dir *os.Root, name string, u Upload, no
 	if err := dir.Remove(temp); err != nil {
 		return time.Time{}, err
 	}
-	return modified, syncRoot(dir)
+	return modified, f.syncRoot(dir)
 }
 
 func temporaryName(name string) string {
@@ -187,11 +203,11 @@ func removeStale(dir *os.Root, now time.Time) error {
 }
 
 // fill copies the body into a file and makes it durable.
-func fill(ctx context.Context, file *os.File, u Upload) (time.Time, error) {
+func (f *files) fill(ctx context.Context, file *os.File, u Upload) (time.Time, error) {
 	if err := copyBody(ctx, file, u); err != nil {
 		return time.Time{}, err
 	}
-	if err := file.Sync(); err != nil {
+	if err := f.sync(file); err != nil {
 		return time.Time{}, err
 	}
 	info, err := file.Stat()

@@ -22,7 +22,7 @@ func (f *files) Stat(ctx context.Context, key string) (Info, error) {
 		if info.Size, info.SHA256, err = hashAll(ctx, file); err != nil {
 			return err
 		}
-		return makeDurable(root, key, file)
+		return f.makeDurable(root, key, file)
 	})
 	if err != nil {
 		return Info{}, err
@@ -32,8 +32,8 @@ func (f *files) Stat(ctx context.Context, key string) (Info, error) {
 
 // makeDurable syncs a file and its name. Whoever put it may have been killed
 // before it could, and what Stat has shown is relied upon.
-func makeDurable(root *os.Root, key string, file *os.File) error {
-	if err := file.Sync(); err != nil {
+func (f *files) makeDurable(root *os.Root, key string, file *os.File) error {
+	if err := f.sync(file); err != nil {
 		return err
 	}
 	dir, err := root.Open(path.Dir(key))
@@ -41,7 +41,7 @@ func makeDurable(root *os.Root, key string, file *os.File) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.Sync()
+	return f.sync(dir)
 }
 
 func hashAll(ctx context.Context, from io.Reader) (int64, string, error) {

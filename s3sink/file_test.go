@@ -55,6 +55,8 @@ func TestFileModes(t *testing.T) {
 
 // TestWithoutUnnamedFiles runs the other way to put: nothing but the object is
 // left, also of puts that fail, and old leftovers go.
+//
+//fault:crash | A killed process has left a temporary file, on a file system without unnamed files | Old and young leftovers in the folder | The next put removes the old ones, and nothing passes for an object
 func TestWithoutUnnamedFiles(t *testing.T) {
 	f := newFolder(t)
 	f.noUnnamed = true
@@ -99,6 +101,7 @@ func TestWithoutUnnamedFiles(t *testing.T) {
 	}
 }
 
+//fault:input | Symbolic links lead out of the root | Links to folders and files outside | Nothing is put, read or deleted there
 func TestNothingOutsideTheRoot(t *testing.T) {
 	f := newFolder(t)
 	outside := t.TempDir()
@@ -125,6 +128,7 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 	}
 }
 
+//fault:store | The folder of a folder store is not mounted | A path whose parent is missing | The error says so, and nothing is made there
 func TestFolderThatIsNotThere(t *testing.T) {
 	f := newFiles(filepath.Join(t.TempDir(), "not", "mounted"), Options{}.withDefaults())
 	_, err := f.Put(t.Context(), upload("k", nil))
@@ -140,6 +144,8 @@ func TestFolderThatIsNotThere(t *testing.T) {
 }
 
 // TestDeleteWithoutPermission: not even root may remove a file of /proc.
+//
+//fault:store | A file may not be deleted | A folder store over /proc | Denied, and what is not there counts as gone
 func TestDeleteWithoutPermission(t *testing.T) {
 	f := newFiles("/proc/self", Options{}.withDefaults())
 	errs := f.Delete(t.Context(), []string{"status", "no-such-file", "no/such/file"})
@@ -153,6 +159,8 @@ func TestDeleteWithoutPermission(t *testing.T) {
 
 // TestDeleteOnAnotherDisk: on a disk that is not mounted everything seems to
 // be deleted.
+//
+//fault:store | The disk of a folder store is not mounted when objects are to be deleted | The owner marker is gone | Nothing counts as deleted, nothing is deleted
 func TestDeleteOnAnotherDisk(t *testing.T) {
 	f := newFolder(t)
 	keys := []string{"a", "b/c", MarkerKey}
@@ -206,6 +214,7 @@ func TestFileInTheWay(t *testing.T) {
 	}
 }
 
+//fault:store | The disk of a folder store is full | /dev/full | The error says to make room
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal(err)
@@ -236,6 +245,8 @@ func (b slowBody) ReadAt(p []byte, at int64) (int, error) {
 
 // TestKilledWriterLeavesNothing kills a process in the middle of a put. The
 // process is this test binary, started with a folder in its environment.
+//
+//fault:crash | The process is killed in the middle of a put into a folder | A child process is killed while its body is read | Nothing is left, the next put goes through
 func TestKilledWriterLeavesNothing(t *testing.T) {
 	if dir := os.Getenv("S3SINK_TEST_WRITE_TO"); dir != "" {
 		u := upload("a/k", nil)

@@ -71,8 +71,9 @@ func (b *bucket) get(ctx context.Context, key string, opts minio.GetObjectOption
 			unlink()
 			err = causeOf(bctx, err)
 			cancel(nil)
-			return err
+			return b.lateOr(r, err)
 		}
+		b.promised.kept(key)
 		body = watchDownload(from, b.opt.Limits.NoProgress, func(cause error) { unlink(); cancel(cause) },
 			func(err error) error { return b.readFault(ctx, bctx, r, err) })
 		return nil

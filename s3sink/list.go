@@ -2,11 +2,15 @@ package s3sink
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
 )
+
+// errListing stands for a listing that would never end, or leave something out.
+var errListing = errors.New("the store's listing repeats itself, or is not in the order of the keys")
 
 // pageSize is how many keys S3 tells at once.
 const pageSize = 1000
@@ -27,6 +31,11 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 				return
 			}
 			for _, o := range page {
+				if o.Key <= after {
+					yield(Info{}, b.fault(request{op: "list"}, ClassOther, "", errListing))
+					return
+				}
+				after = o.Key
 				if key := strings.TrimPrefix(o.Key, b.path("")); key != MarkerKey && !yield(toListed(key, o), nil) {
 					return
 				}
@@ -34,7 +43,6 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 			if len(page) < pageSize {
 				return
 			}
-			after = page[len(page)-1].Key
 		}
 	}
 }

@@ -53,6 +53,7 @@ func (c *claim) once(ctx context.Context, s Store, o Owner, now time.Time) (bool
 // CreateOnly claims the root and tries the store's conditional puts; see Store.
 func (b *bucket) CreateOnly(ctx context.Context) (bool, error) {
 	createOnly, err := b.claim.once(ctx, b, b.opt.Owner, b.opt.Now())
+	b.promised.kept(MarkerKey) // it was seen, or that it is there is enough
 	return createOnly, at("s3://"+b.name, b.path(MarkerKey), err)
 }
 
@@ -88,11 +89,7 @@ func ClaimOwner(ctx context.Context, s Store, o Owner, now time.Time) (bool, err
 	if o.Namespace == "" {
 		return false, errors.New("claim root: there is no namespace to claim it for")
 	}
-	content, err := readMarker(ctx, s, o)
-	if class := ClassOf(err); class == ClassMissing || class == ClassDenied {
-		// Denied may just mean missing, to one who may not list.
-		content, err = putMarker(ctx, s, o, now)
-	}
+	content, err := haveMarker(ctx, s, o, now)
 	if err != nil {
 		if errors.Is(err, ErrUnsupported) {
 			return false, putMarkerAnyway(ctx, s, o, now)
@@ -107,6 +104,16 @@ func ClaimOwner(ctx context.Context, s Store, o Owner, now time.Time) (bool, err
 		return false, nil
 	}
 	return false, err
+}
+
+// haveMarker returns the marker's bytes, and puts one if there is none.
+func haveMarker(ctx context.Context, s Store, o Owner, now time.Time) ([]byte, error) {
+	content, err := readMarker(ctx, s, o)
+	if class := ClassOf(err); class == ClassMissing || class == ClassDenied {
+		// Denied may just mean missing, to one who may not list.
+		return putMarker(ctx, s, o, now)
+	}
+	return content, err
 }
 
 // putMarker puts a new marker, and reads the one that another process put a

@@ -25,11 +25,14 @@ func (b *bucket) Put(ctx context.Context, u Upload) (Info, error) {
 			return Info{}, err
 		}
 	}
-	put := b.putWhole
-	if u.Size > b.cfg.MultipartThreshold {
-		put = b.putParts
+	put, err := b.wayOf(ctx, u)
+	if err != nil {
+		return Info{}, err
 	}
 	etag, err := put(ctx, r, u)
+	if err == nil || ClassOf(err) == ClassExists {
+		b.promised.add(u.Key, b.opt.Now())
+	}
 	if err != nil {
 		return Info{}, err
 	}

@@ -18,18 +18,13 @@ type request struct {
 // do makes attempts until one succeeds, one fails for good, or the context
 // ends. Every attempt has a deadline of its own.
 func (b *bucket) do(ctx context.Context, r request, attempt func(context.Context, int) error) error {
-	var renewed bool
+	var t tries
 	for n := 1; ; n++ {
 		err, x := b.once(ctx, r, n, attempt)
 		if err == nil {
 			return nil
 		}
-		again := err.Class.retriable()
-		if err.Class == ClassCredentials {
-			b.creds.Expire() // what is read next may be newer
-			again, renewed = isExpired(err) && !renewed, true
-		}
-		if !again || n >= b.opt.Limits.Attempts || ctx.Err() != nil {
+		if !b.again(&t, err, x) || ctx.Err() != nil {
 			return err
 		}
 		wait := b.backoff(n, x)
@@ -41,17 +36,58 @@ func (b *bucket) do(ctx context.Context, r request, attempt func(context.Context
 	}
 }
 
-// once makes one attempt and classifies what comes of it.
+// tries is how the attempts at one request have gone so far.
+type tries struct {
+	failed    int       // not counting those that the store had no time for
+	throttled time.Time // when it first had none; zero = never
+	renewed   bool      // with other credentials
+	corrected bool      // with another clock
+}
+
+// again says whether a request is worth another attempt. A store that asks for
+// fewer requests will serve this one when its turn comes, so that such attempts
+// are not counted, and their time is limited instead: unless it has served
+// nobody for so long, which is no better than a store that does not work.
+func (b *bucket) again(t *tries, err *Error, x *exchange) bool {
+	lim := b.opt.Limits
+	again := err.Class.retriable()
+	switch err.Class {
+	case ClassThrottled:
+		now := b.opt.Now()
+		if t.throttled.IsZero() {
+			t.throttled = now
+		}
+		again = now.Sub(t.throttled) < lim.Patience
+		if again && !b.throttle.servesNobody(lim.Patience) {
+			return true
+		}
+	case ClassCredentials:
+		b.creds.Expire() // what is read next may be newer
+		again, t.renewed = isExpired(err) && !t.renewed, true
+	case ClassClockSkew:
+		again, t.corrected = !t.corrected && b.signer.correct(x), true
+	}
+	t.failed++
+	return again && t.failed < lim.Attempts
+}
+
+// once makes one attempt and classifies what comes of it. The time that the
+// attempt has begins when it is its turn.
 func (b *bucket) once(ctx context.Context, r request, n int, attempt func(context.Context, int) error) (*Error, *exchange) {
+	x := new(exchange)
+	round, ended := b.throttle.begin(ctx)
+	if ended != nil {
+		return b.classify(ctx, r, ended, x), x
+	}
 	limit := b.opt.Limits.Request + time.Duration(r.size/b.opt.Limits.MinRate)*time.Second
 	actx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	actx, x := withExchange(actx)
-	err := attempt(actx, n)
-	if err == nil {
-		return nil, x
+	var e *Error
+	defer func() { b.throttle.end(round, e, x) }()
+	if err := attempt(withExchange(actx, x), n); err != nil {
+		e = b.classify(ctx, r, err, x)
 	}
-	return b.classify(ctx, r, err, x), x
+	return e, x
 }
 
 // backoff is the full-jitter wait after the n-th attempt, or what the store
@@ -59,9 +95,7 @@ func (b *bucket) once(ctx context.Context, r request, n int, attempt func(contex
 func (b *bucket) backoff(n int, x *exchange) time.Duration {
 	lim := b.opt.Limits
 	ceiling := min(lim.BackoffCap, lim.BackoffBase<<min(n-1, 20))
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return max(rand.N(ceiling+1), x.retryAfter)
+	return max(rand.N(ceiling+1), x.wait())
 }
 
 // sleep waits for d, or until the context ends.

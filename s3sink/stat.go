@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
@@ -13,7 +15,10 @@ import (
 // keeps itself, where it does, and else the one that was put with the object.
 //
 // The answer 404 to a HEAD does not tell a missing object from a missing
-// bucket, so a second request finds that out.
+// bucket, so a second request finds that out. It may also just be late: an
+// object that the store has said it has, and has not shown since, is looked for
+// several times, and then is an error of the class ClassUnavailable, not
+// ErrMissing.
 func (b *bucket) Stat(ctx context.Context, key string) (Info, error) {
 	if err := checkKey(key); err != nil {
 		return Info{}, b.invalid("stat", err)
@@ -26,7 +31,7 @@ func (b *bucket) Stat(ctx context.Context, key string) (Info, error) {
 			info, err = plain, nil
 		}
 	}
-	if ClassOf(err) == ClassMissing {
+	if ClassOf(err) == ClassMissing || errors.Is(err, errNotShown) {
 		if gone := b.headBucket(ctx, "stat"); ClassOf(gone) == ClassNoBucket {
 			err = gone
 		}
@@ -42,10 +47,23 @@ func (b *bucket) head(ctx context.Context, r request, checksum bool) (Info, erro
 			return err
 		}
 		got, err := c.StatObject(ctx, b.name, b.path(r.key), minio.StatObjectOptions{Checksum: checksum})
+		if err != nil {
+			return b.lateOr(r, err)
+		}
+		b.promised.kept(r.key)
 		info = toInfo(r.key, got)
-		return err
+		return nil
 	})
 	return info, err
+}
+
+// lateOr is err, or what it means if it says that an object is missing which
+// the store has just said is there: the look is worth repeating.
+func (b *bucket) lateOr(r request, err error) error {
+	if minio.ToErrorResponse(err).StatusCode == http.StatusNotFound && b.promised.owes(r.key, b.opt.Now()) {
+		return b.fault(r, ClassUnavailable, notShownHint, errNotShown)
+	}
+	return err
 }
 
 func (b *bucket) headBucket(ctx context.Context, op string) error {

@@ -107,7 +107,7 @@ type Owner struct {
 type Options struct {
 	Owner     Owner
 	UserAgent string                                     // name/version, added to the library's
-	OnEvent   func(Event)                                // called by several goroutines at once
+	OnEvent   func(Event)                                // called by several goroutines at once; calls no method of the store
 	Limits    Limits                                     //
 	Now       func() time.Time                           // time.Now
 	Sleep     func(context.Context, time.Duration) error // waits, or returns the context's error
@@ -121,19 +121,23 @@ type Limits struct {
 	NoProgress  time.Duration // an upload or download that moves no byte for so long is cut off; 30s
 	Request     time.Duration // of an attempt, not counting the body; 60s
 	MinRate     int64         // bytes per second of a body below which an attempt is given up; 256 KiB
+	Patience    time.Duration // for so long a request is repeated that the store has no time for, however often that is; 30s
 }
 
 // retryAfterCap is the longest wait that a store can ask for.
 const retryAfterCap = 30 * time.Second
 
-// Event tells of an attempt that failed and is repeated after Wait, or, with Op
-// "abort", of parts of a failed upload that could not be removed.
+// Event tells of an attempt that failed and is repeated after Wait; with Op
+// "abort", of parts of a failed upload that could not be removed; or, with Op
+// "limit" and without an error, that the store has asked for fewer requests, or
+// stands more again, and gets Limit at once from now on.
 type Event struct {
 	Op      string
 	Key     string
 	Attempt int // that failed; counts from 1
 	Class   Class
 	Wait    time.Duration
+	Limit   int // only with Op "limit"; 0 = as many as there are
 	Err     error
 }
 
@@ -178,6 +182,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.BackoffCap, 10*time.Second)
 	set(&l.NoProgress, 30*time.Second)
 	set(&l.Request, time.Minute)
+	set(&l.Patience, 30*time.Second)
 	if l.Attempts <= 0 {
 		l.Attempts = 5
 	}

@@ -66,13 +66,44 @@ func s3Error(status int, code, message string, header ...string) http.HandlerFun
 	}
 }
 
-// bench is a store over a stub whose waits take no time.
+// bench is a store over a stub whose waits take no time but on its own clock.
 type bench struct {
 	*bucket
 	stub   *stub
 	mu     sync.Mutex
+	ahead  time.Duration // of its clock
 	waits  []time.Duration
 	events []Event
+}
+
+func (b *bench) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Add(b.ahead)
+}
+
+// trustParts lets multipart uploads go without asking whether the store obeys
+// their condition.
+func (b *bench) trustParts() { b.probe.done, b.probe.obeys = true, true }
+
+// retries are the events of attempts that were repeated.
+func (b *bench) retries() []Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.events), func(e Event) bool { return e.Op == "limit" })
+}
+
+// limits are the limits that the store was given, one after the other.
+func (b *bench) limits() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []int
+	for _, e := range b.events {
+		if e.Op == "limit" {
+			all = append(all, e.Limit)
+		}
+	}
+	return all
 }
 
 func newBench(t *testing.T, limits Limits, answers ...http.HandlerFunc) *bench {
@@ -83,11 +114,12 @@ func newBench(t *testing.T, limits Limits, answers ...http.HandlerFunc) *bench {
 		SecretAccessKey: "verysecret", MultipartThreshold: 6 << 20, PartSize: MinPartSize,
 	}
 	store, err := Open(cfg, Options{
-		Owner: Owner{Namespace: "korvet"}, Limits: limits,
+		Owner: Owner{Namespace: "korvet"}, Limits: limits, Now: b.now,
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.waits = append(b.waits, d)
+			b.ahead += d
 			return ctx.Err()
 		},
 		OnEvent: func(e Event) {

@@ -72,45 +72,54 @@ type exchange struct {
 	mu         sync.Mutex
 	status     int
 	retryAfter time.Duration
-	skew       time.Duration // our clock minus the store's
+	skew       time.Duration // this host's clock minus the store's
+	off        time.Duration // the same of the clock that requests are signed by
 	region     string        // the bucket's, if the store says so
 }
 
 type exchangeKey struct{}
 
-func withExchange(ctx context.Context) (context.Context, *exchange) {
-	x := new(exchange)
-	return context.WithValue(ctx, exchangeKey{}, x), x
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+// wait is how long the store has asked to wait.
+func (x *exchange) wait() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.retryAfter
 }
 
 // observer is a transport that notes every answer in the exchange of the
 // request's context.
 type observer struct {
-	next http.RoundTripper
-	now  func() time.Time
+	next   http.RoundTripper
+	signer *resigner
 }
 
 func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = o.signer.sign(req)
 	if req.ContentLength >= expectSize {
 		req = req.Clone(req.Context())
 		req.Header.Set("Expect", "100-continue")
 	}
 	res, err := o.next.RoundTrip(req)
 	if x, ok := req.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
-		x.note(res, o.now())
+		x.note(res, o.signer.now(), o.signer.clock())
 	}
 	return res, err
 }
 
-func (x *exchange) note(res *http.Response, now time.Time) {
+func (x *exchange) note(res *http.Response, now, signed time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.status = res.StatusCode
 	x.retryAfter = retryAfter(res.Header.Get("Retry-After"), now)
 	x.region = res.Header.Get("X-Amz-Bucket-Region")
-	x.skew = 0
+	x.skew, x.off = 0, 0
 	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		x.skew = now.Sub(date).Truncate(time.Second)
+		x.off = signed.Sub(date).Truncate(time.Second)
 	}
 }
 

@@ -105,6 +105,10 @@ func TestMultipartOnTheWire(t *testing.T) {
 	r := record(t, server)
 	store := through(t, r)
 	u := storetest.Upload("k", storetest.Body(1, 11<<20))
+	if _, err := store.Put(t.Context(), storetest.Upload("first", storetest.Body(2, 7<<20))); err != nil {
+		t.Fatal(err) // before it the store is asked whether it obeys the condition
+	}
+	r.take()
 	if _, err := store.Put(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +224,7 @@ func TestListOverPages(t *testing.T) {
 	}
 }
 
+//fault:store | Bucket, keys, region, certificate, scheme or address are wrong | A real server, with each setting wrong in turn | One line that names the setting
 func TestRealServerSays(t *testing.T) {
 	plain, secure := s3server.Start(t, s3server.Options{}), s3server.Start(t, s3server.Options{TLS: true})
 	for name, c := range map[string]struct {

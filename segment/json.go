@@ -28,7 +28,8 @@ func parseObject(raw []byte) ([]field, error) {
 	if s.space(); s.raw[s.at] != '{' {
 		return nil, errors.New("not a JSON object")
 	}
-	fields := make([]field, 0, 16)
+	var room [24]field // more than most entries have: what is kept is no longer than it must be
+	fields := room[:0]
 	for s.at++; s.more(); {
 		name, err := s.name()
 		if err != nil {
@@ -42,7 +43,7 @@ func parseObject(raw []byte) ([]field, error) {
 		}
 		fields = append(fields, field{name, s.value()})
 	}
-	return fields, nil
+	return append(make([]field, 0, len(fields)), fields...), nil
 }
 
 // splitter walks over the fields of an object that is known to be valid JSON.

@@ -162,9 +162,31 @@ func (l Layout) StreamsKey() string { return l.expand(l.Streams, Partition{}, 0)
 // KnownKey is the key of the Hash of the topics that were ever offloaded.
 func (l Layout) KnownKey() string { return l.expand(l.Known, Partition{}, 0) }
 
+// expand fills a pattern in. What is filled in is not looked at again.
 func (l Layout) expand(pattern string, p Partition, n Number) string {
-	return strings.NewReplacer("{ns}", l.Namespace, "{topic}", p.Topic, "{key}", p.Topic,
-		"{partition}", strconv.Itoa(p.Number), "{segment}", n.String()).Replace(pattern)
+	var key strings.Builder
+	for {
+		text, rest, ok := strings.Cut(pattern, "{")
+		key.WriteString(text)
+		if !ok {
+			return key.String()
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		switch name {
+		case "ns":
+			key.WriteString(l.Namespace)
+		case "topic", "key":
+			key.WriteString(p.Topic)
+		case "partition":
+			key.WriteString(strconv.Itoa(p.Number))
+		case "segment":
+			key.WriteString(n.String())
+		default: // no placeholder
+			key.WriteByte('{')
+			after = rest
+		}
+		pattern = after
+	}
 }
 
 // Number is a segment's id: 0, 1, 2 ... within its partition.

@@ -115,10 +115,10 @@ func (s TopicSettings) Local() Retention {
 	return r
 }
 
-// Check refuses a local retention above the total, as Kafka does: data can't
-// stay longer in one tier than in both.
+// Check refuses numbers that are out of range, and a local retention above the
+// total, as Kafka does: data can't stay longer in one tier than in both.
 func (s TopicSettings) Check() error {
-	var errs []error
+	errs := s.outOfRange()
 	for _, p := range []struct {
 		name         string
 		local, total int64
@@ -131,6 +131,29 @@ func (s TopicSettings) Check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// outOfRange finds what no text of a setting can lead to, but a record of the
+// settings can hold.
+func (s TopicSettings) outOfRange() (errs []error) {
+	for _, n := range []struct {
+		name         string
+		value, least int64
+	}{
+		{"retention.ms", s.RetentionMs, -1},
+		{"retention.bytes", s.RetentionBytes, -1},
+		{"local.retention.ms", s.LocalRetentionMs, -2},
+		{"local.retention.bytes", s.LocalRetentionBytes, -2},
+		{"segment.ms", s.SegmentMs, 1},
+		{"segment.bytes", s.SegmentBytes, 1},
+		{"average.message.bytes", s.AverageMessageBytes, 0},
+		{"segment-entries", s.SegmentEntries, 0},
+	} {
+		if n.value < n.least {
+			errs = append(errs, fmt.Errorf("%s = %d: want a whole number from %d upwards", n.name, n.value, n.least))
+		}
+	}
+	return errs
 }
 
 // Warning says what of the settings is legal and can't work; "" if nothing.

@@ -77,7 +77,8 @@ func TestRetentionPairs(t *testing.T) {
 }
 
 func TestBothPairsAreNamed(t *testing.T) {
-	s := TopicSettings{RetentionMs: 1, LocalRetentionMs: 2, RetentionBytes: 3, LocalRetentionBytes: -1}
+	s := DefaultTopicSettings()
+	s.RetentionMs, s.LocalRetentionMs, s.RetentionBytes, s.LocalRetentionBytes = 1, 2, 3, -1
 	err := s.Check()
 	if err == nil || err.Error() != "local.retention.ms = 2 is above retention.ms = 1\nlocal.retention.bytes = -1 is above retention.bytes = 3" {
 		t.Errorf("got %v", err)
@@ -85,6 +86,29 @@ func TestBothPairsAreNamed(t *testing.T) {
 	topic := ResolveTopic("t", map[string]string{"retention.ms": "1", "local.retention.ms": "2", "retention.bytes": "3", "local.retention.bytes": "-1"}, nil)
 	if topic.Err == nil || strings.Contains(topic.Err.Error(), "\n") {
 		t.Errorf("the topic's error is not one line: %q", topic.Err)
+	}
+}
+
+// What was not read from a text, but from a record, is checked as well.
+func TestNumbersOutOfRangeAreRefused(t *testing.T) {
+	for want, set := range map[string]func(*TopicSettings){
+		"retention.ms = -2: want a whole number from -1 upwards":          func(s *TopicSettings) { s.RetentionMs = -2 },
+		"retention.bytes = -9: want a whole number from -1 upwards":       func(s *TopicSettings) { s.RetentionBytes = -9 },
+		"local.retention.ms = -3: want a whole number from -2 upwards":    func(s *TopicSettings) { s.LocalRetentionMs = -3 },
+		"local.retention.bytes = -3: want a whole number from -2 upwards": func(s *TopicSettings) { s.LocalRetentionBytes = -3 },
+		"segment.ms = 0: want a whole number from 1 upwards":              func(s *TopicSettings) { s.SegmentMs = 0 },
+		"segment.bytes = 0: want a whole number from 1 upwards":           func(s *TopicSettings) { s.SegmentBytes = 0 },
+		"average.message.bytes = -1: want a whole number from 0 upwards":  func(s *TopicSettings) { s.AverageMessageBytes = -1 },
+		"segment-entries = -1: want a whole number from 0 upwards":        func(s *TopicSettings) { s.SegmentEntries = -1 },
+	} {
+		s := DefaultTopicSettings()
+		if s.Check() != nil {
+			t.Fatalf("the defaults: %v", s.Check())
+		}
+		set(&s)
+		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

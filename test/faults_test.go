@@ -17,6 +17,8 @@ import (
 // Everything that can be wrong with one segment or topic, all at once: each
 // is reported on one line, and the good segments move.
 func TestBadInput(t *testing.T) {
+	//fault:input | entries that are no entries, of a newer version, or whose streams are missing, short, of another type, or hold a field name that is not UTF-8 | all of them written beside good segments | each is one line on stderr, and every good segment moves
+	//fault:topics | a topic name outside the rule, a setting that makes no sense, a manifest that is no Hash | written into the registry beside good topics | each is one line on stderr, and every good segment moves
 	r := newRig(t)
 	r.orders(30)
 	manifest := func(p int) string { return fmt.Sprintf("korvet:storage:manifest:orders:%d", p) }
@@ -57,6 +59,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestWrongSettings(t *testing.T) {
+	//fault:input | settings, flags and commands that are wrong, a password, a bucket, a secret | ten of them, one by one | exit code 2 or 1 with what is wrong, no secret, and nothing is flipped
 	r := newRig(t)
 	r.orders(5)
 	locked := redisserver.Start(t, redisserver.Password("another"))
@@ -116,6 +119,7 @@ func closedPort(t *testing.T) string {
 // A daemon that is up before Redis and the store waits for both, alive and
 // not ready, and needs nobody to go on.
 func TestDaemonWaitsForItsServers(t *testing.T) {
+	//fault:redis | Redis is not there when the program starts | redis-server is stopped and started later | alive, not ready, and the work is done once it is there
 	r := newRig(t)
 	r.orders(20)
 	r.redis.Stop()
@@ -152,6 +156,7 @@ func TestDaemonWaitsForItsServers(t *testing.T) {
 // A store that takes connections and never answers must not keep the program
 // from stopping, and the lease is given back.
 func TestStopWhileTheStoreHangs(t *testing.T) {
+	//fault:network | the program is told to stop while the store takes connections and never answers | SIGTERM, behind a listener that says nothing | it ends with code 0 within 20 s, and the lease is given back
 	r := newRig(t)
 	r.orders(20)
 	hole := blackHole(t)
@@ -190,6 +195,7 @@ func blackHole(t *testing.T) string {
 }
 
 func TestFullSpoolFolder(t *testing.T) {
+	//fault:store | there is no room for unfinished files | spool-dir is a folder that does not exist | each segment is one line on stderr, and all move once there is room
 	r := newRig(t)
 	r.orders(20)
 	r.env = []string{"KORVET_STORAGE_OFFLOAD_SPOOL_DIR=" + filepath.Join(t.TempDir(), "nothere"), "KORVET_STORAGE_OFFLOAD_SPOOL_MEMORY=0"}
@@ -207,6 +213,7 @@ func TestFullSpoolFolder(t *testing.T) {
 // A place that belongs to another namespace is refused before anything is
 // written there.
 func TestForeignRemotePath(t *testing.T) {
+	//fault:store | the place belongs to another namespace | the owner marker of another namespace is there | exit code 2, and nothing is written there
 	r := newRig(t)
 	r.orders(5)
 	if _, stderr, code := r.run("run", "--once"); code != 0 {
@@ -265,6 +272,7 @@ func TestStatus(t *testing.T) {
 // The first signal waits for the lease to be given back, here to a Redis that
 // has stopped answering; the second one waits for nothing.
 func TestASecondSignalEndsAtOnce(t *testing.T) {
+	//fault:redis | the program is told to stop twice while Redis does not answer | two SIGTERM, while redis-server has a SIGSTOP | the first one waits for the lease to be given back, the second one ends it at once
 	r := newRig(t)
 	r.orders(5)
 	p := r.start("run")
@@ -290,6 +298,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 // A Redis that has stopped answering must not keep the program from ending
 // within the 20 seconds, even without a second signal.
 func TestStopWhileRedisHangs(t *testing.T) {
+	//fault:redis | the program is told to stop while Redis does not answer | SIGTERM, while redis-server has a SIGSTOP | it ends with code 0 within 20 s
 	r := newRig(t)
 	r.orders(5)
 	p := r.start("run")

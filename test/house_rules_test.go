@@ -24,29 +24,37 @@ func ownAllowed() map[string]ownImport {
 		"lease":                {tests: []string{redis}},
 		"s3sink":               {tests: []string{"s3sink/storetest", kit + "memstore", s3}},
 		"s3sink/storetest":     {code: []string{"s3sink"}},
-		"offload":              {code: []string{"segment"}},
-		"internal/redisstore":  {code: []string{"segment"}, tests: []string{"lease", redis, kit + "rawread"}},
+		"offload":              {code: []string{"segment"}, tests: []string{kit + "checker"}},
+		"internal/redisstore":  {code: []string{"segment"}, tests: []string{"lease", redis, kit + "rawread", kit + "redisproxy"}},
 		"internal/parquetfile": {code: []string{"segment"}, tests: []string{kit + "dataset"}},
 		"internal/ops":         {},
 		"internal/broker":      {code: []string{"segment", kit + "dataset"}, tests: []string{redis}},
 		"internal/config":      {code: []string{"segment", "offload", "lease", "s3sink", "internal/redisstore", "internal/ops"}},
 		"internal/command": {
 			code: []string{"segment", "offload", "lease", "s3sink", "internal/redisstore", "internal/parquetfile", "internal/config",
-				"internal/ops", "internal/broker", kit + "dataset"},
+				"internal/ops", "internal/points", "internal/broker", kit + "dataset"},
 			tests: []string{redis},
 		},
-		kit + "dataset":     {code: []string{"segment"}},
-		kit + "memstore":    {code: []string{"s3sink"}},
-		kit + "rawread":     {tests: []string{redis}},
-		kit + "redisserver": {},
-		kit + "s3server":    {},
-		"test":              {tests: []string{"segment", "internal/broker", "internal/parquetfile", kit + "dataset", redis, s3}},
+		"internal/points":      {code: []string{"segment", "offload"}},
+		kit + "checker":        {tests: []string{"segment"}},
+		kit + "checker/loader": {code: []string{"segment", "internal/broker", "internal/parquetfile", kit + "checker", redis}, tests: []string{kit + "dataset"}},
+		kit + "dataset":        {code: []string{"segment"}},
+		kit + "memstore":       {code: []string{"s3sink"}},
+		kit + "rawread":        {tests: []string{redis}},
+		kit + "redisproxy":     {},
+		kit + "redisserver":    {},
+		kit + "s3server":       {},
+		kit + "stage":          {code: []string{"segment", "internal/broker", "internal/parquetfile", kit + "checker", kit + "checker/loader", redis}},
+		"test/torture":         {code: []string{"segment", "internal/points", kit + "checker", kit + "stage", redis}},
+		"test/guards":          {},
+		"test/load":            {tests: []string{"segment", "internal/parquetfile", redis, s3}},
+		"test":                 {tests: []string{"segment", "test/guards", "test/torture", "internal/points", "internal/broker", "internal/parquetfile", kit + "checker", kit + "checker/loader", kit + "dataset", kit + "redisproxy", kit + "stage", redis, s3}},
 	}
 }
 
 // ownModules are folders with a module of their own, which uses this one from
 // outside.
-func ownModules() []string { return []string{"test/bench", "test/goreaders"} }
+func ownModules() []string { return []string{"test/bench", "test/goreaders", "test/network"} }
 
 func ownImports(s source) (found []string) {
 	if slices.Contains(ownModules(), s.dir()) {

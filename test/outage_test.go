@@ -28,6 +28,7 @@ func (r *rig) mustBeRight() (remote int) {
 // Connections that break in the middle of pages are made again, and the pages
 // asked for again: no entry is lost or comes twice.
 func TestConnectionsBreakInMidPage(t *testing.T) {
+	//fault:redis | all connections are killed, again and again, while pages are read | CLIENT KILL TYPE normal every 10 ms during a pass | pages are asked for again, and no entry is lost or comes twice
 	r := newRig(t)
 	r.orders(20_000)
 	p := r.start("run", "--once")
@@ -55,6 +56,7 @@ func TestConnectionsBreakInMidPage(t *testing.T) {
 // A Redis that dies in the middle of the copy: one line that says so, and
 // nothing was flipped that is not on the store.
 func TestRedisDiesInMidCopy(t *testing.T) {
+	//fault:redis | Redis dies in the middle of a copy | SIGKILL of redis-server once the first object is there | one line says so, the exit code is 1, and nothing was flipped that is not on the store
 	r := newRig(t)
 	r.orders(60_000) // enough to be in the middle of
 	p := r.start("run", "--once")
@@ -73,6 +75,7 @@ func TestRedisDiesInMidCopy(t *testing.T) {
 // A store that dies in the middle: what was moved is right, the rest is LOCAL
 // and is said to be.
 func TestTheStoreDiesInMidCopy(t *testing.T) {
+	//fault:store | the store dies in the middle of a copy | SIGKILL of the S3 server once the first object is there | what was moved is right, the rest is LOCAL and is said to be
 	r := newRig(t)
 	r.orders(60_000) // enough to be in the middle of
 	p := r.start("run", "--once")
@@ -88,6 +91,8 @@ func TestTheStoreDiesInMidCopy(t *testing.T) {
 // Readiness says the truth between two ticks too, about Redis and about a
 // store that has never worked.
 func TestReadiness(t *testing.T) {
+	//fault:store | the bucket is missing, for several ticks | the setting names a bucket that is made later | not ready all the time, and ready by itself once the bucket is there
+	//fault:redis | Redis stops answering between two ticks | SIGSTOP of redis-server | not ready until it goes on
 	r := newRig(t)
 	r.orders(5)
 	address := closedPort(t)
@@ -121,6 +126,7 @@ func tenth() func() bool {
 // A lease key that never expires was written by somebody who is no instance:
 // nobody would ever lead, and that must not look like following.
 func TestALeaseThatNeverExpires(t *testing.T) {
+	//fault:leaders | somebody else has written the lease key, without an expiry | SET of the key | it does not look like following: exit code 1, and a line that says what to do
 	r := newRig(t)
 	r.orders(1)
 	r.redis.Exec("SET", "korvet:storage:offload:lease", "x")
@@ -132,6 +138,7 @@ func TestALeaseThatNeverExpires(t *testing.T) {
 
 // One topic that the Redis user may not touch holds up no other.
 func TestOneForbiddenTopic(t *testing.T) {
+	//fault:redis | the user may not touch one topic | an ACL user without a key pattern for it | that topic is reported, and all others move
 	r := newRig(t)
 	r.orders(5)
 	r.topic("secret", 1)

@@ -2,10 +2,10 @@ package test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"korvet-offload/internal/broker"
+	"korvet-offload/internal/testkit/checker"
+	"korvet-offload/internal/testkit/checker/loader"
 	"korvet-offload/segment"
 )
 
@@ -121,11 +123,11 @@ func TestPlainStreamByRedisCli(t *testing.T) {
 	if code := worker.wait(t, 20*time.Second); code != 0 || strings.Contains(worker.log(), `"level":"error"`) {
 		t.Errorf("exit %d\n%s", code, worker.log())
 	}
+	files := l.mustBeSomewhere(feeders)
 	for i, folder := range []string{"readings", "sensors%2Fhall%201"} {
-		files := l.mustBeSomewhere(keys[i], folder, feeders[i].acks)
-		t.Logf("%s: %d messages, %d files, %d in the stream, %d at most", keys[i], len(feeders[i].acks), files, l.length(keys[i]), longest[i])
-		if files < 5 {
-			t.Errorf("%d files in %s", files, folder)
+		t.Logf("%s: %d messages, %d files, %d in the stream, %d at most", keys[i], len(feeders[i].acks), files[folder], l.length(keys[i]), longest[i])
+		if files[folder] < 5 || len(files) != 2 {
+			t.Errorf("%d files in %s, of %v", files[folder], folder, files)
 		}
 	}
 	l.mustForbid(monitor.Lines(), 0, keys...)
@@ -159,36 +161,29 @@ func (l *life) length(key string) int {
 	return n
 }
 
-// mustBeSomewhere checks that each message is in the stream or in one file,
+// mustBeSomewhere checks that each message is in its stream or in one file,
 // and returns the number of the files.
-func (l *life) mustBeSomewhere(key, folder string, acks map[segment.ID]broker.Sum) (files int) {
+func (l *life) mustBeSomewhere(feeders []*feeder) (files map[string]int) {
 	l.t.Helper()
-	p := segment.Partition{Topic: key, Plain: true}
-	entries, err := l.broker.Entries(context.Background(), p)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	found := l.stream(key, segment.ID{}, segment.MaxID())
-	copied := 0
-	for _, s := range entries {
-		o := s.Entry.Object
-		if o == nil {
-			continue
+	var parts []segment.Partition
+	var acks []checker.Ack
+	files = map[string]int{}
+	for _, f := range feeders {
+		p := segment.Partition{Topic: strings.Trim(f.key, `"`), Plain: true}
+		parts = append(parts, p)
+		for id, sum := range f.acks {
+			acks = append(acks, loader.Ack(p, p.Topic, id, sum))
 		}
-		if want := segment.ObjectPath(folder, s.Number, 0, ""); o.Path != want {
-			l.t.Errorf("object %s, want %s", o.Path, want)
+		for _, s := range l.entriesOf(p) {
+			if o := s.Entry.Object; o != nil {
+				files[path.Dir(o.Path)]++
+			}
 		}
-		files++
-		for id, sum := range l.object(o.Path) {
-			found[id] = sum
-			copied++
-		}
-		copied -= int(s.Entry.Count)
 	}
-	if copied != 0 {
-		l.t.Errorf("the files of %s have %d messages more than the manifest says", key, copied)
+	report := l.examine(parts, acks, checker.Rules{Settled: true})
+	if len(acks) == 0 || report.Tally.OnStore == 0 || report.Tally.Acked != len(acks) {
+		l.t.Errorf("%d messages were fed: %+v", len(acks), report.Tally)
 	}
-	mustEqualSums(l.t, key, found, acks)
 	return files
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"korvet-offload/internal/testkit/checker"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/segment"
 )
@@ -69,9 +70,13 @@ func (r *rig) stored(path string, body []byte) {
 func TestDropRefused(t *testing.T) {
 	for store, start := range map[string]func(*testing.T) *rig{"S3": newRig, "files": newFileRig} {
 		for what, damage := range map[string]func(body []byte) []byte{
-			"removed":   func([]byte) []byte { return nil },
+			//fault:store | An object is removed before its stream is dropped | The file is removed from the store | The stream stays, is copied again and goes then
+			"removed": func([]byte) []byte { return nil },
+			//fault:store | An object is cut before its stream is dropped | Half of its bytes are put in its place | The stream stays, is copied to another path and goes then
 			"truncated": func(body []byte) []byte { return body[:len(body)/2] },
-			"emptied":   func([]byte) []byte { return []byte{} },
+			//fault:store | An object is emptied before its stream is dropped | No bytes are put in its place | The stream stays, is copied to another path and goes then
+			"emptied": func([]byte) []byte { return []byte{} },
+			//fault:store | An object is replaced by one of the same size before its stream is dropped | One bit of it is changed | The stream stays, is copied to another path and goes then
 			"replaced": func(body []byte) []byte {
 				body[len(body)/2] ^= 1
 				return body
@@ -96,21 +101,22 @@ func TestDropRefused(t *testing.T) {
 					t.Errorf("after the first pass %s", e.Encode())
 				}
 				r.mustBeInRedis(w)
+				r.mustBeSound(checker.Orphan) // the damaged one
 
 				r.pass(0)
 				again := r.entries()[key]
 				if again.Tier != segment.Remote || again.Local != segment.Present || again.Object.Path != "korvet:storage:local:orders:0/0-1.parquet" {
 					t.Fatalf("after the second pass %s", again.Encode())
 				}
-				r.mustHold(w, again)
 				r.mustBeInRedis(w)
+				r.mustBeSound(checker.Orphan)
 
 				r.pass(0)
 				last := r.entries()[key]
 				if last.Local != segment.Gone || r.redis.Exec("EXISTS", key) != "0" {
 					t.Errorf("after the third pass %s", last.Encode())
 				}
-				r.mustHold(w, last)
+				r.mustBeSound(checker.Orphan)
 				if damaged != nil {
 					if left, err := os.ReadFile(filepath.Join(r.root(), e.Object.Path)); err != nil || string(left) != string(damaged) {
 						t.Errorf("the damaged object was touched: %d bytes, %v", len(left), err)
@@ -123,6 +129,8 @@ func TestDropRefused(t *testing.T) {
 
 // With wait-replicas a local copy stays for as long as no replica has the
 // manifest that says where the other one is.
+//
+//fault:redis | The only replica is away when a stream is to be dropped | The replica is stopped, with wait-replicas | The stream stays until the replica is back and has the manifest
 func TestDropWaitsForReplicas(t *testing.T) {
 	r := newRig(t)
 	r.redis.Exec("CONFIG", "SET", "repl-diskless-sync-delay", "0")
@@ -140,8 +148,8 @@ func TestDropWaitsForReplicas(t *testing.T) {
 	if e.Tier != segment.Remote || e.Local == segment.Gone {
 		t.Errorf("without the replica %s", e.Encode())
 	}
-	r.mustHold(w, e)
 	r.mustBeInRedis(w)
+	r.mustBeSound()
 
 	replica.Relaunch()
 	await(t, "the replica is back", 30*time.Second, func() bool { return strings.Contains(r.redis.Exec("INFO", "replication"), "state=online") })
@@ -152,7 +160,7 @@ func TestDropWaitsForReplicas(t *testing.T) {
 	if e.Local != segment.Gone || r.redis.Exec("EXISTS", key) != "0" {
 		t.Errorf("with the replica %s", e.Encode())
 	}
-	r.mustHold(w, e)
+	r.mustBeSound()
 	await(t, "the replica has it too", 30*time.Second, func() bool {
 		return strings.Contains(replica.Exec("HGET", r.layout.ManifestKey(w.partition), "0"), `"local":"GONE"`) && replica.Exec("EXISTS", key) == "0"
 	})
@@ -160,6 +168,8 @@ func TestDropWaitsForReplicas(t *testing.T) {
 
 // A segment that can't be copied and is past total retention stays, or goes
 // where the settings say so.
+//
+//fault:input | A field name can't be written to a Parquet file | Bytes that are not UTF-8 | The segment stays in Redis, and is reported, past its retention too unless the settings let it go
 func TestUnuploadedSegmentPastRetention(t *testing.T) {
 	r := newRig(t)
 	p := segment.Partition{Topic: "orders"}
@@ -193,6 +203,8 @@ func TestUnuploadedSegmentPastRetention(t *testing.T) {
 
 // A segment that was never copied is as young as the latest message that came
 // into it, however late.
+//
+//fault:late-data | A message comes into a sealed segment that is past retention and was never copied | XADD after the seal, with expire-unuploaded | The segment is as young as that message and stays
 func TestUnuploadedSegmentWithALateMessage(t *testing.T) {
 	r := newRig(t)
 	p := segment.Partition{Topic: "orders"}

@@ -50,6 +50,8 @@ func TestRunOnce(t *testing.T) {
 }
 
 // Killed at any moment and run again, the end is the same.
+//
+//fault:crash | The program is killed in the middle of a pass | SIGKILL at random moments of several passes | The next pass goes on, and the end is as if nothing had happened
 func TestKilledAtRandomMoments(t *testing.T) {
 	r := newRig(t)
 	r.orders(4000)
@@ -82,6 +84,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 
 // Two instances, the leader of which is killed again and again while
 // segments are sealed: none is missed and none is copied twice.
+//
+//fault:leaders | Leaders die one after the other while work comes in | SIGKILL of whoever leads, with another instance beside it | No segment is missed and none is copied twice
 func TestTwoInstances(t *testing.T) {
 	r := newRig(t)
 	r.env = []string{"KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=100ms", "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=500ms"}
@@ -137,6 +141,8 @@ func TestTwoInstances(t *testing.T) {
 }
 
 // Two instances that start at the same moment on an empty Redis and bucket.
+//
+//fault:leaders | Eight instances start in the same moment on an empty bucket | Eight processes | One claims the bucket, and losing that race is no failure
 func TestManyStartAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.orders(50)

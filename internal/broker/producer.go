@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -24,6 +25,7 @@ type Producer struct {
 	Batch     int           // messages in a batch
 	Pace      time.Duration // from batch to batch
 	Reread    int           // batches from one look at the manifest to the next
+	Replicas  int           // that must have a batch, within half a second, before it counts
 	// HoldsOn is how long at most the producer goes on with a segment after it
 	// has seen that another one is open.
 	HoldsOn time.Duration
@@ -149,10 +151,19 @@ func (r *production) append(ctx context.Context) error {
 		}
 		cmds, sums = append(cmds, cmd.Build()), append(sums, SumOf(fields[:]...))
 	}
+	if r.Replicas > 0 {
+		cmds = append(cmds, r.Broker.client.B().Arbitrary("WAIT", strconv.Itoa(r.Replicas), "500").Build())
+	}
 	// Sent whole even when ctx ends: an answer that is not waited for would
 	// leave a message of which nobody knows whether it was acknowledged.
+	replies := r.Broker.client.DoMulti(context.WithoutCancel(ctx), cmds...)
+	if r.Replicas > 0 {
+		if have, err := replies[len(sums)].AsInt64(); err != nil || have < int64(r.Replicas) {
+			return err // a batch that is not safe does not count
+		}
+	}
 	var errs []error
-	for i, reply := range r.Broker.client.DoMulti(context.WithoutCancel(ctx), cmds...) {
+	for i, reply := range replies[:len(sums)] {
 		id, err := acked(reply)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("append to %s: %w", r.at.Key, err))

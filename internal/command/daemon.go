@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/config"
-	"korvet-offload/lease"
 	"korvet-offload/offload"
 )
 
@@ -19,13 +19,22 @@ type daemon struct {
 	cfg     config.Config
 	log     *zap.Logger
 	journal *journal
-	lease   atomic.Pointer[lease.Lease] // nil until Redis has answered
+	session atomic.Pointer[session] // nil until Redis has answered
+
+	eviction *evictionWatch
 }
 
 // alive is what the liveness probe asks: a restart helps only against an
-// instance that believes it leads and can't renew.
+// instance whose pass hangs, or that believes it leads and can't renew.
 func (d *daemon) alive() error {
-	if l := d.lease.Load(); l != nil && !l.Healthy(time.Now()) {
+	s := d.session.Load()
+	if s == nil {
+		return nil
+	}
+	if err := s.dog.stalled(); err != nil {
+		return fmt.Errorf("%w: a restart is needed, unless it goes on by itself", err)
+	}
+	if !s.lease.Healthy(time.Now()) {
 		return errors.New("this instance believes that it leads, and can't renew its lease")
 	}
 	return nil
@@ -61,6 +70,7 @@ func (d *daemon) watch(ctx context.Context, s *session) {
 }
 
 func (d *daemon) look(ctx context.Context, s *session) {
+	d.lookAtPass(s.dog)
 	limited, cancel := context.WithTimeout(ctx, watchInterval/2)
 	defer cancel()
 	switch _, err := s.redis.Now(limited); {
@@ -73,6 +83,19 @@ func (d *daemon) look(ctx context.Context, s *session) {
 	}
 	if d.journal.isDown(partOwner) && checkOwner(ctx, s.store) == nil {
 		d.journal.works(partOwner)
+	}
+}
+
+// lookAtPass says what a pass that is under way waits for: its report may be far
+// away.
+func (d *daemon) lookAtPass(dog *watchdog) {
+	if err := dog.stalled(); err != nil {
+		d.journal.fails(partPass, "the pass hangs; its lease is not renewed any more, and a restart is needed unless it goes on", err)
+	}
+	if err := dog.silent(); err != nil {
+		d.journal.fails(partAnswer, "the store does not answer; it is asked again", err)
+	} else if d.journal.isDown(partAnswer) {
+		d.journal.works(partAnswer)
 	}
 }
 
@@ -101,10 +124,18 @@ func (d *daemon) work(ctx context.Context) error {
 		}
 		return err
 	}
-	d.lease.Store(s.lease)
+	if err := d.eviction.beginWaiting(ctx, s.redis, d.cfg.Redis.StrictEviction, d.journal); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	sayLacks(ctx, s.redis, d.log)
+	d.session.Store(s)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { d.watch(ctx, s) })
-	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal, func() bool { return ctx.Err() != nil }})
+	watching.Go(func() { d.eviction.follow(ctx, s.redis, d.cfg.Worker.TickInterval) })
+	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }})
 	return nil
 }

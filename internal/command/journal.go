@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/ops"
+	"korvet-offload/lease"
 	"korvet-offload/offload"
 )
 
@@ -28,6 +29,7 @@ type journal struct {
 	barren    bool // the last scan found no topic
 	noticed   []string
 	holds     bool // local copies are kept for consumer groups
+	throttled bool // the store gets fewer requests at once than there are
 }
 
 // part is something without which no work can be done. The program is ready
@@ -39,6 +41,9 @@ const (
 	partLease part = "lease"
 	partOwner part = "owner" // the store says whom it belongs to
 	partStore part = "store" // objects can be put
+	partPass  part = "pass"  // it goes on
+
+	partAnswer part = "store's answer" // it comes, while a pass is under way
 )
 
 // outage is why a part is down.
@@ -198,8 +203,12 @@ func (j *journal) held(outcomes []offload.Outcome) {
 // quiet the passes in between are.
 func (j *journal) judge(r offload.Report, err error) {
 	const givenUp = "pass given up; going on at the next tick"
-	if err != nil && !errors.Is(err, offload.ErrStoreDown) {
-		j.fails(partRedis, givenUp, err, zap.Int("segments_left", r.Left))
+	switch left := zap.Int("segments_left", r.Left); {
+	case errors.Is(err, lease.ErrLost):
+		j.fails(partLease, givenUp, err, left)
+		return
+	case err != nil && !errors.Is(err, offload.ErrStoreDown):
+		j.fails(partRedis, givenUp, err, left)
 		return
 	}
 	worked := slices.ContainsFunc(r.Outcomes, func(o offload.Outcome) bool { return o.Result.UsedStore() })
@@ -245,7 +254,7 @@ func (j *journal) fails(p part, what string, err error, fields ...zap.Field) {
 
 // settle makes the health of the outages.
 func (j *journal) settle() {
-	for _, p := range []part{partRedis, partLease, partOwner, partStore} {
+	for _, p := range []part{partPass, partRedis, partLease, partOwner, partStore, partAnswer} {
 		if o, down := j.down[p]; down {
 			j.health.NotReady(o.text)
 			return
@@ -322,15 +331,27 @@ func (j *journal) listening(a net.Addr) {
 // loopJournal is a journal as offload.Loop wants it.
 type loopJournal struct {
 	*journal
+	rest     func()      // told when a pass is over
 	stopping func() bool // the program has been told to stop
 }
 
 // Failed implements offload.LoopObserver.
 func (l loopJournal) Failed(err error) { l.loopFailed(err) }
 
+// goesOn ends what was said of a pass that hung or waited.
+func (l loopJournal) goesOn() {
+	for _, p := range []part{partPass, partAnswer} {
+		if l.isDown(p) {
+			l.works(p)
+		}
+	}
+}
+
 // Passed implements offload.LoopObserver. A pass that ends because the
 // program does is no fault.
 func (l loopJournal) Passed(r offload.Report, err error) {
+	l.rest()
+	defer l.goesOn()
 	if err == nil || !l.stopping() {
 		l.journal.Passed(r, err)
 		return

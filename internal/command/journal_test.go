@@ -96,7 +96,7 @@ func TestOutageIsWrittenOncePerCause(t *testing.T) {
 	b.ready("not ready: redis is away")
 	b.Passed(offload.Report{Left: 4}, away)
 	b.wrote()
-	loopJournal{b.journal, nil}.Failed(refused)
+	loopJournal{b.journal, nil, nil}.Failed(refused)
 	b.wrote("error the lease can't be asked for; trying again at the next tick error=password refused")
 	b.ready("not ready: redis is away")
 	b.works(partRedis)
@@ -134,7 +134,7 @@ func TestStopIsNoFault(t *testing.T) {
 	b := newBook(t)
 	b.Passed(offload.Report{}, nil)
 	stopping := false
-	l := loopJournal{b.journal, func() bool { return stopping }}
+	l := loopJournal{b.journal, func() {}, func() bool { return stopping }}
 	l.Passed(offload.Report{}, errors.New("lease lost"))
 	b.wrote("error pass given up; going on at the next tick segments_left=0 error=lease lost")
 	l.Passed(offload.Report{}, nil)
@@ -165,6 +165,17 @@ func TestDetailsAreForDebugging(t *testing.T) {
 		t.Errorf("%d lines at debug, want 2", n)
 	}
 	b.wrote()
+}
+
+// That a store is throttled is written when it begins and when it is over.
+func TestAThrottledStoreIsSaidTwice(t *testing.T) {
+	b := newBook(t)
+	for _, limit := range []int{8, 4, 5, 6} {
+		b.storeEvent(s3sink.Event{Op: "limit", Class: s3sink.ClassThrottled, Limit: limit})
+	}
+	b.wrote("info the store asks for fewer requests; it gets fewer at once until it is calm at_once=8")
+	b.storeEvent(s3sink.Event{Op: "limit", Class: s3sink.ClassThrottled})
+	b.wrote("info the store gets all requests again")
 }
 
 // A wrong namespace looks like an empty one; it must not look like success.

@@ -134,5 +134,8 @@ func leaseError(err error) error {
 				"korvet-offload config check --connect says what is missing)", err)
 		}
 	}
+	if advice := redisstore.Advice(err); advice != "" {
+		return fmt.Errorf("%w (%s)", err, advice)
+	}
 	return err
 }

@@ -76,7 +76,7 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s%s; %s, %s, %s remote before, %d open; %s\n",
 		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), others(r.Outcomes), topicCount(c),
 		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open, count(len(r.Problems), "problem"))
-	if err == nil && c.Topics == 0 {
+	if err == nil && c.Topics == 0 && !r.Plan.At.IsZero() { // a scan was made
 		p.complain(noTopics)
 	}
 	return err

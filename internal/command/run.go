@@ -88,7 +88,7 @@ func (p Process) run(c *cli.Context) (err error) {
 func (p Process) daemon(ctx context.Context, cfg config.Config, log *zap.Logger) error {
 	log.Info("starting", zap.Stringer("version", version()), zap.String("namespace", cfg.Redis.Layout.Namespace),
 		zap.String("remote_path", cfg.Store.URL), zap.Duration("tick_interval", cfg.Worker.TickInterval))
-	d := &daemon{cfg: cfg, log: log}
+	d := &daemon{cfg: cfg, log: log, eviction: newEvictionWatch(log)}
 	d.journal = newJournal(log, ops.NewHealth(d.alive))
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return ops.Serve(ctx, cfg.Ops, d.journal.health, d.journal.listening) })
@@ -147,6 +147,10 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 	if err := checkOwner(ctx, s.store); err != nil {
 		return r, false, err
 	}
+	if err := newEvictionWatch(log).begin(ctx, s.redis, cfg.Redis.StrictEviction); err != nil {
+		return r, false, err
+	}
+	sayLacks(ctx, s.redis, log)
 	return s.runLed(ctx, log)
 }
 

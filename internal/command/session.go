@@ -21,16 +21,18 @@ type session struct {
 	store  s3sink.Store
 	worker *offload.Worker
 	lease  *lease.Lease
+	dog    *watchdog // of the worker's passes
 }
 
 // connect opens a session. Redis has answered when it returns; the store is
 // not asked for anything yet. Without a remote path there is no store, and the
 // session is good for looking only.
 func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore func(s3sink.Event)) (*session, error) {
+	dog := newWatchdog(cfg.Ops.StallTimeout)
 	var store s3sink.Store
 	if cfg.Store.URL != "" {
 		var err error
-		if store, err = openStore(cfg, onStore); err != nil {
+		if store, err = openStore(cfg, dog.hearing(onStore)); err != nil {
 			return nil, usageError{err}
 		}
 	}
@@ -40,11 +42,14 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 		return nil, err
 	}
 	r := redisStore{redis}
+	ports := offload.Ports{
+		Registry: r, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
+	}
+	turn := lease.New(redis.Client(), cfg.Lease)
+	turn.RenewWhile(dog.stalled)
 	return &session{
-		cfg: cfg, redis: redis, store: store, lease: lease.New(redis.Client(), cfg.Lease),
-		worker: offload.New(cfg.Worker, cfg.Redis.Layout, offload.Ports{
-			Registry: r, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
-		}, o),
+		cfg: cfg, redis: redis, store: store, lease: turn, dog: dog,
+		worker: offload.New(cfg.Worker, cfg.Redis.Layout, withFaults(dog.watch(ports)), o),
 	}, nil
 }
 
@@ -74,6 +79,7 @@ func (s *session) runLed(ctx context.Context, log *zap.Logger) (r offload.Report
 		return r, false, err
 	}
 	r, err = s.worker.RunOnce(lead)
+	s.dog.rest()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Redis.Timeout)
 	defer cancel()
 	if rerr := release(ctx); rerr != nil {
@@ -107,6 +113,27 @@ func connectWaiting(ctx context.Context, cfg config.Config, j *journal) (*sessio
 
 // storeEvent writes down what the store makes the worker wait for.
 func (j *journal) storeEvent(e s3sink.Event) {
+	if e.Op == "limit" {
+		j.storeLimit(e.Limit)
+		return
+	}
 	j.log.Debug("store asked again", zap.String("operation", e.Op), zap.String("object", e.Key), zap.Int("attempt", e.Attempt),
 		zap.String("class", string(e.Class)), zap.Duration("wait", e.Wait), zap.Error(e.Err))
+}
+
+// storeLimit writes down that the store has asked for fewer requests at once,
+// and that it gets all again.
+func (j *journal) storeLimit(limit int) {
+	j.mu.Lock()
+	begins := limit > 0 && !j.throttled
+	j.throttled = limit > 0
+	j.mu.Unlock()
+	switch {
+	case begins:
+		j.log.Info("the store asks for fewer requests; it gets fewer at once until it is calm", zap.Int("at_once", limit))
+	case limit == 0:
+		j.log.Info("the store gets all requests again")
+	default:
+		j.log.Debug("requests to the store at once", zap.Int("at_once", limit))
+	}
 }

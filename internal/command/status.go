@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"korvet-offload/internal/config"
+	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
@@ -21,6 +22,7 @@ type statusView struct {
 	Counts     offload.Counts `json:"found"`
 	Lag        lagView        `json:"lag"`
 	Removed    []removedView  `json:"removed"`
+	Eviction   evictionView   `json:"eviction"`
 	Warnings   []string       `json:"warnings"`
 }
 
@@ -30,6 +32,13 @@ type removedView struct {
 	Topic string    `json:"topic"`
 	Since time.Time `json:"since"`
 	Phase string    `json:"phase"` // removed, abandoned or doomed
+}
+
+// evictionView is what Redis may evict when its memory is full.
+type evictionView struct {
+	Risk      redisstore.EvictionRisk `json:"risk"`       // none, lease, streams or unknown
+	Policy    string                  `json:"policy"`     // "" = not known
+	MaxMemory int64                   `json:"max_memory"` // bytes; 0 = no limit
 }
 
 type partView struct {
@@ -88,6 +97,7 @@ func (p Process) status(c *cli.Context) error {
 	plan := offload.MakePlan(scan, cfg.Worker)
 	view := makeStatus(scan, plan, cfg.Config)
 	view.Registry = string(s.redis.RegistryKind())
+	view.addEviction(s.redis.Eviction(c.Context))
 	if err := p.printStatus(c.String("output"), view); err != nil {
 		return err
 	}
@@ -108,6 +118,18 @@ func makeStatus(scan offload.Scan, plan offload.Plan, cfg config.Config) statusV
 		v.Removed = append(v.Removed, removedView{t.Topic.Name, time.UnixMilli(t.Since).UTC(), string(t.Phase)})
 	}
 	return v
+}
+
+// addEviction adds what Redis has said of itself. That it may not be asked is
+// no fault of what status is about.
+func (v *statusView) addEviction(e redisstore.Eviction, err error) {
+	if err != nil {
+		e = redisstore.Eviction{}
+	}
+	v.Eviction = evictionView{Risk: e.Risk(), Policy: e.Policy, MaxMemory: e.MaxMemory}
+	if advice := e.Advice(); advice != "" {
+		v.Warnings = append(v.Warnings, e.String()+": "+advice)
+	}
 }
 
 // topicCount counts the topics, and says so if others are not offloaded.

@@ -32,7 +32,19 @@ func (s objectStore) Stat(ctx context.Context, path string) (offload.ObjectInfo,
 
 func (s objectStore) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	body, err := s.Store.Open(ctx, path)
-	return body, storeError(err)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return objectBody{body}, nil
+}
+
+// objectBody says of what goes wrong in the middle of an object what it means
+// to the worker.
+type objectBody struct{ io.ReadCloser }
+
+func (b objectBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	return n, storeError(err) // io.EOF stays as it is
 }
 
 // Delete claims the root first, as Put does: one that belongs to somebody else,

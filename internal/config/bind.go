@@ -1,8 +1,9 @@
 package config
 
 import (
-	"net/url"
 	"slices"
+
+	"korvet-offload/internal/redisstore"
 )
 
 // bind makes a Config of what was given. Settings whose text can't be read
@@ -131,19 +132,5 @@ func (l *loader) settleParts(uri given, parts []string) (replaced bool) {
 // putCredentials moves user name and password into the URI, over those that
 // it has.
 func putCredentials(c *Config) {
-	u, err := url.Parse(c.Redis.URI)
-	if err != nil {
-		return // the URI is refused by its own check
-	}
-	user, password := u.User.Username(), c.Redis.Password
-	if old, ok := u.User.Password(); ok && password == "" {
-		password = old
-	}
-	if c.Redis.Username != "" {
-		user = c.Redis.Username
-	}
-	if u.User = url.UserPassword(user, password); password == "" {
-		u.User = url.User(user)
-	}
-	c.Redis.URI = u.String()
+	c.Redis.URI = redisstore.WithCredentials(c.Redis.URI, c.Redis.Username, c.Redis.Password)
 }

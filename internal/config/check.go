@@ -7,12 +7,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"korvet-offload/s3sink"
 )
 
 const (
 	remotePath    = "korvet.storage.remote-path"
 	tickInterval  = workerFamily + "tick-interval"
 	leaseDuration = workerFamily + "lease-duration"
+	stallTimeout  = workerFamily + "stall-timeout"
 )
 
 // check runs the packages' own checks, and those between packages, over
@@ -24,6 +27,7 @@ func (l *loader) check(c Config, needStore bool) {
 	l.adopt(c, c.Lease.Validate(), workerFamily, "korvet.storage.layout.")
 	l.adopt(c, c.Ops.Validate(), workerFamily)
 	l.checkLease(c)
+	l.checkStall(c)
 }
 
 // checkStore checks where the files go; commands that need no store may leave
@@ -45,6 +49,21 @@ func (l *loader) checkLease(c Config) {
 		return
 	}
 	l.fault("%s: must be longer than %s", l.present(&c, leaseDuration), l.present(&c, tickInterval))
+}
+
+// checkStall holds the watchdog against the waits that have a limit of their
+// own: a server that is slow to fail must not pass for a program that hangs.
+func (l *loader) checkStall(c Config) {
+	if l.faulty[stallTimeout] {
+		return
+	}
+	longest, of := c.Redis.LongestSilence(), "Redis"
+	if store := s3sink.LongestSilence(); strings.HasPrefix(c.Store.URL, "s3") && store > longest {
+		longest, of = store, "the object store"
+	}
+	if c.Ops.StallTimeout <= longest {
+		l.fault("%s: must be longer than %s, which %s may take to answer", l.present(&c, stallTimeout), formatDuration(longest), of)
+	}
 }
 
 // present describes a setting as it is in effect, given or not.

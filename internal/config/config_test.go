@@ -158,6 +158,14 @@ func example(r row) (text string, more []string) {
 		return "rediss://example:6380/1", nil
 	case r.name == "korvet.redis.ca-file":
 		return "/ca.pem", []string{"KORVET_REDIS_URI=rediss://h"}
+	case r.name == "korvet.redis.cert-file":
+		return "/c.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_KEY_FILE=/k.pem"}
+	case r.name == "korvet.redis.key-file":
+		return "/k.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_CERT_FILE=/c.pem"}
+	case r.name == "korvet.redis.sentinel.username":
+		return "watcher", []string{"KORVET_REDIS_URI=redis+sentinel://h/m", "KORVET_REDIS_SENTINEL_PASSWORD=p"}
+	case r.name == "korvet.redis.sentinel.password":
+		return "p%@:/", []string{"KORVET_REDIS_URI=redis+sentinel://h/m"}
 	case r.name == "korvet.storage.s3.ca-file":
 		return "", nil
 	case r.name == remotePath:
@@ -289,8 +297,10 @@ func TestPackageErrorsAreFaults(t *testing.T) {
 		{"korvet.redis.timeout", "0", `want 1ms or more`},
 		{"korvet.redis.port", "70000", `want 1 to 65535`},
 		{"korvet.redis.host", "redis://h", `want a server's name or address, without redis:// and without the port`},
-		{"korvet.redis.uri", "http://h", `want redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path; in user and password write %xx for @ : / ? # and %`},
-		{"korvet.redis.ca-file", "/x", `it has no effect without TLS: want a uri that begins with rediss://`},
+		{"korvet.redis.uri", "http://h", `want redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path, or redis+sentinel://host[:port][,host[:port]...]/master-name for sentinels; in user and password write %xx for @ : / ? # and %`},
+		{"korvet.redis.uri", "redis+sentinel://a:26379,b:26379", `want redis+sentinel://[user:password@]sentinel[:port][,sentinel[:port]...]/master-name[/database], or rediss+sentinel:// for TLS; user and password are those of the servers, with %xx for @ : / ? # and %`},
+		{"korvet.redis.ca-file", "/x", `it has no effect without TLS: want a uri that begins with rediss:// or rediss+sentinel://`},
+		{"korvet.redis.sentinel.username", "x", `it has no effect without sentinels: want a uri that begins with redis+sentinel:// or rediss+sentinel://`},
 		{"korvet.storage.layout.lease", "", `it is empty`},
 		{"korvet.storage.layout.manifest", "m: {topic}", `{partition} is missing`},
 		{"korvet.storage.offload.page-reader", "fast", `want direct or client`},

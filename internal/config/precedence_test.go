@@ -116,6 +116,8 @@ func TestRedisURIOrParts(t *testing.T) {
 		{"user and password above uri", uriYAML, []string{"KORVET_REDIS_USERNAME=u", "KORVET_REDIS_PASSWORD=p"}, nil, "redis://u:p@file:1", "", ""},
 		{"password above a uri with one", "korvet.redis.uri: redis://u:old@file:1", []string{"KORVET_REDIS_PASSWORD=new"}, nil, "redis://u:new@file:1", "", ""},
 		{"user above a uri with password", "korvet.redis.uri: redis://u:old@file:1", []string{"KORVET_REDIS_USERNAME=v"}, nil, "redis://v:old@file:1", "", ""},
+		{"password above sentinels", "korvet.redis.uri: redis+sentinel://a:1,b/m/2", []string{"KORVET_REDIS_PASSWORD=p@:/"}, nil, "redis+sentinel://:p%40%3A%2F@a:1,b/m/2", "", ""},
+		{"user above sentinels with a password", "korvet.redis.uri: rediss+sentinel://u:old@a:1,b/m", []string{"KORVET_REDIS_USERNAME=v"}, nil, "rediss+sentinel://v:old@a:1,b/m", "", ""},
 		{"flag above all", uriYAML, []string{"KORVET_REDIS_PASSWORD=p"}, map[string]string{"redis-uri": "redis://flag:3"}, "redis://flag:3", "", "korvet.redis.password (KORVET_REDIS_PASSWORD) is passed over"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {

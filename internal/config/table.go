@@ -37,7 +37,7 @@ func family(older, newer string, rows []row) []row {
 func redisRows() []row {
 	return []row{
 		{name: "uri", kind: kindURL, flag: "redis-uri",
-			help:  "redis://, rediss:// or unix://; takes the place of host, port, username and password",
+			help:  "redis://, rediss:// (TLS), unix://, or redis+sentinel:// and rediss+sentinel:// with the sentinels and the primary's name; takes the place of host, port, username and password",
 			field: func(c *Config) any { return &c.Redis.URI }},
 		{name: "host", help: "server name or address, when there is no URI", preset: "localhost",
 			field: func(c *Config) any { return &c.Redis.Host }},
@@ -51,8 +51,16 @@ func redisRows() []row {
 			field: func(c *Config) any { return &c.Redis.Cluster }},
 		{name: "timeout", kind: kindDuration, help: "to connect, and for one command",
 			field: func(c *Config) any { return &c.Redis.Timeout }},
-		{name: "ca-file", kind: kindPath, help: "PEM file of further certificate authorities, for rediss://",
+		{name: "ca-file", kind: kindPath, help: "PEM file of further certificate authorities, with TLS",
 			field: func(c *Config) any { return &c.Redis.CAFile }},
+		{name: "cert-file", kind: kindPath, help: "PEM file of the certificate that is shown to a server which asks for one (TLS); read again for each connection",
+			field: func(c *Config) any { return &c.Redis.CertFile }},
+		{name: "key-file", kind: kindPath, help: "PEM file of the key of cert-file",
+			field: func(c *Config) any { return &c.Redis.KeyFile }},
+		{name: "sentinel.username", help: "ACL user at the sentinels; the servers' is in the URI",
+			field: func(c *Config) any { return &c.Redis.SentinelUsername }},
+		{name: "sentinel.password", kind: kindSecret, help: "password at the sentinels; the servers' is in the URI",
+			field: func(c *Config) any { return &c.Redis.SentinelPassword }},
 	}
 }
 
@@ -122,6 +130,10 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Redis.WaitReplicas }},
 		{name: "wait-aof", kind: kindBool, help: "and the change must be on disk, here and on those replicas (WAITAOF, Redis 7.2)",
 			field: func(c *Config) any { return &c.Redis.WaitAOF }},
+		{name: "strict-redis", kind: kindBool, help: "refuse to start at a server that may evict streams when its memory is full (maxmemory-policy allkeys-*); false: warn",
+			field: func(c *Config) any { return &c.Redis.StrictEviction }},
+		{name: "stall-timeout", kind: kindDuration, help: "a pass in which nothing moves for so long hangs: its lease is not renewed any more, and the liveness probe fails until it goes on",
+			field: func(c *Config) any { return &c.Ops.StallTimeout }},
 		{name: "sla", kind: kindDuration, help: "over the tick: a sealed segment that waits longer breaks the SLA",
 			field: func(c *Config) any { return &c.Worker.SLA }},
 		{name: "http.address", flag: "http-address", help: "host:port of the health probes (/livez, /readyz); empty: off",

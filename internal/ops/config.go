@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Config of the HTTP server and the logger.
@@ -16,11 +17,13 @@ type Config struct {
 	Yield     bool   // let everything else on the CPUs go first
 	LogLevel  string // debug, info, warn, error
 	LogFormat string // auto (console on a terminal, else JSON), console, json
+
+	StallTimeout time.Duration // a pass in which nothing moves for so long hangs
 }
 
 // DefaultConfig is the configuration when nothing is said.
 func DefaultConfig() Config {
-	return Config{Address: "127.0.0.1:9477", Yield: true, LogLevel: "info", LogFormat: "auto"}
+	return Config{Address: "127.0.0.1:9477", Yield: true, LogLevel: "info", LogFormat: "auto", StallTimeout: 5 * time.Minute}
 }
 
 // Levels are the log levels, from the most to the least talkative.

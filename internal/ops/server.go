@@ -2,7 +2,8 @@
 // its log, its health, its profiles.
 //
 // Health follows one rule: liveness fails only when a restart would help,
-// that is when this instance believes that it leads and can't renew its lease.
+// that is when a pass hangs, or this instance believes that it leads and can't
+// renew its lease.
 // Redis or the store being away makes it not ready, and nothing else.
 package ops
 

@@ -28,6 +28,9 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFooter(r, footer, size); err != nil {
+		return nil, err
+	}
 	lib, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
@@ -99,6 +102,18 @@ func checkFrame(r io.ReaderAt, size int64) (footer int64, err error) {
 		return 0, fmt.Errorf("%w: a footer of %d bytes in a file of %d", ErrDamaged, length, size)
 	}
 	return footer, nil
+}
+
+// checkFooter looks whether all that the footer announces is there.
+func checkFooter(r io.ReaderAt, at, size int64) error {
+	footer := make([]byte, size-int64(trailer)-at)
+	if err := readAt(r, footer, at); err != nil {
+		return err
+	}
+	if err := checkCompact(footer); err != nil {
+		return fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
+	}
+	return nil
 }
 
 func readAt(r io.ReaderAt, b []byte, at int64) error {

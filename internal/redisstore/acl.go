@@ -16,12 +16,20 @@ const checkTopic = "korvet-offload-check"
 // checkCommands tries every command that only reads, and asks the server
 // about the others; before Redis 7.0 it can't be asked.
 func (s *Store) checkCommands(ctx context.Context) []Finding {
-	denied := append(s.deniedReads(ctx), s.deniedWrites(ctx)...)
+	denied := s.Lacks(ctx, checkTopic)
 	if len(denied) == 0 {
 		return []Finding{{Name: "permissions", OK: true, Detail: "every command is allowed"}}
 	}
 	return []Finding{{Name: "permissions", Detail: "the user's ACL lacks " + strings.Join(denied, ", "),
 		Advice: "take the user of docs/redis-acl.txt, or before Redis 7.0: ACL SETUSER <user> " + ACL(s.cfg, s.streams)}}
+}
+
+// Lacks returns the rules that the user's ACL would need beside those that it
+// has, each as "+command ~key", tried with the keys of a topic's first
+// partition and segment. Nothing is changed. Before Redis 7.0 only commands that
+// read are known of.
+func (s *Store) Lacks(ctx context.Context, topic string) []string {
+	return append(s.deniedReads(ctx, topic), s.deniedWrites(ctx, topic)...)
 }
 
 // try is a command that changes nothing, wherever it is run.
@@ -30,19 +38,19 @@ type try struct {
 	cmd     rueidis.Completed
 }
 
-func (s *Store) deniedReads(ctx context.Context) (denied []string) {
+func (s *Store) deniedReads(ctx context.Context, topic string) (denied []string) {
 	l, b := s.cfg.Layout, s.client.B
 	tries := []try{
 		{"TYPE", l.TopicsKey(), b().Type().Key(l.TopicsKey()).Build()},
 		{"SMEMBERS", l.TopicsKey(), b().Smembers().Key(l.TopicsKey()).Build()},
-		{"HGETALL", l.TopicKey(checkTopic), b().Hgetall().Key(l.TopicKey(checkTopic)).Build()},
+		{"HGETALL", l.TopicKey(topic), b().Hgetall().Key(l.TopicKey(topic)).Build()},
 		{"HGETALL", l.KnownKey(), b().Hgetall().Key(l.KnownKey()).Build()},
 		{"TIME", "", b().Time().Build()},
 	}
-	for _, key := range s.checkManifests() {
+	for _, key := range s.checkManifests(topic) {
 		tries = append(tries, s.triesOfManifest(key)...)
 	}
-	tries = append(tries, s.triesOfStream(l.SegmentKey(segment.Partition{Topic: checkTopic}, 0))...)
+	tries = append(tries, s.triesOfStream(s.checkSegment(topic))...)
 	for _, key := range s.checkStreams() {
 		tries = append(tries, s.triesOfStream(key)...)
 	}
@@ -53,12 +61,16 @@ func (s *Store) deniedReads(ctx context.Context) (denied []string) {
 		tries = append(tries, try{"WAIT", "", b().Arbitrary("WAIT", "0", "1").Build()})
 	}
 	for _, t := range tries {
-		if classify(s.do(ctx, t.cmd).Error()) == Permission {
+		if err := s.do(ctx, t.cmd).Error(); classify(err) == Permission && !isEval(err) {
 			denied = append(denied, lacks(t.op, t.key))
 		}
 	}
 	return denied
 }
+
+// isEval says whether it is scripts that the user may not run: deniedWrites
+// reports those.
+func isEval(err error) bool { return strings.Contains(err.Error(), "'eval'") }
 
 func (s *Store) triesOfManifest(key string) []try {
 	b := s.client.B
@@ -72,23 +84,29 @@ func (s *Store) triesOfManifest(key string) []try {
 func (s *Store) triesOfStream(key string) []try {
 	b := s.client.B
 	return []try{
-		{"XINFO STREAM", key, b().XinfoStream().Key(key).Build()},
+		{opInfo, key, b().Eval().Script(infoScript).Numkeys(1).Key(key).Build()}, // the command itself would tell entries
 		{"XINFO GROUPS", key, b().XinfoGroups().Key(key).Build()},
 		{"XPENDING", key, b().Xpending().Key(key).Group(checkTopic).Build()},
-		{"XRANGE", key, b().Xrange().Key(key).Start("-").End("+").Count(1).Build()},
+		{"XRANGE", key, b().Xrange().Key(key).Start("+").End("-").Count(1).Build()},
 		{"XLEN", key, b().Xlen().Key(key).Build()},
 		{"MEMORY USAGE", key, b().MemoryUsage().Key(key).Samples(memorySamples).Build()},
 		{"TYPE", key, b().Type().Key(key).Build()},
 	}
 }
 
-// checkManifests are manifests that nobody has.
-func (s *Store) checkManifests() []string {
-	keys := []string{s.cfg.Layout.ManifestKey(segment.Partition{Topic: checkTopic})}
+// checkManifests are the manifests of a topic's first partition, and of a plain
+// stream that nobody has.
+func (s *Store) checkManifests(topic string) []string {
+	keys := []string{s.cfg.Layout.ManifestKey(segment.Partition{Topic: topic})}
 	if len(s.streams) > 0 {
 		keys = append(keys, s.cfg.Layout.ManifestKey(segment.Partition{Topic: checkTopic, Plain: true}))
 	}
 	return keys
+}
+
+// checkSegment is the stream of a topic's first segment.
+func (s *Store) checkSegment(topic string) string {
+	return s.cfg.Layout.SegmentKey(segment.Partition{Topic: topic}, 0)
 }
 
 // checkStreams are keys that the patterns of plain streams match. The text of
@@ -109,12 +127,12 @@ func lacks(op, key string) string {
 	return "+" + aclName(op) + " ~" + key
 }
 
-func (s *Store) deniedWrites(ctx context.Context) (denied []string) {
+func (s *Store) deniedWrites(ctx context.Context, topic string) (denied []string) {
 	l := s.cfg.Layout
-	for _, key := range append(s.checkManifests(), l.KnownKey()) {
+	for _, key := range append(s.checkManifests(topic), l.KnownKey()) {
 		denied = append(denied, s.askDenied(ctx, key, "HGET f", "HSET f v", "HDEL f", "HLEN")...)
 	}
-	denied = append(denied, s.askDenied(ctx, l.SegmentKey(segment.Partition{Topic: checkTopic}, 0), "UNLINK")...)
+	denied = append(denied, s.askDenied(ctx, s.checkSegment(topic), "UNLINK")...)
 	for _, key := range s.checkStreams() {
 		denied = append(denied, s.askDenied(ctx, key, "XTRIM MINID 0")...)
 	}
@@ -139,10 +157,13 @@ func (s *Store) askDenied(ctx context.Context, key string, commands ...string) [
 	if classify(err) == Permission {
 		return []string{"+eval +evalsha ~" + key}
 	}
-	for i, name := range names {
-		names[i] = lacks(name, key)
+	var denied []string
+	for _, name := range names {
+		if name != "" { // what is no list of names says nothing
+			denied = append(denied, lacks(name, key))
+		}
 	}
-	return names
+	return denied
 }
 
 // ACL is the smallest set of rules with which a user can do everything that

@@ -91,6 +91,7 @@ func everything(t *testing.T, s, admin *Store) {
 	}
 }
 
+//fault:redis | the user may only read, and not everywhere | an ACL user at a real server | each command that lacks is named with its key, and one key takes no other along
 func TestPermissionsThatLackAreNamed(t *testing.T) {
 	server := redisserver.Start(t, redisserver.Users(defaultUser,
 		"user reader on >pw ~korvet:* +@read +eval +evalsha +ping"))

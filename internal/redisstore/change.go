@@ -76,15 +76,16 @@ func (s *Store) SwapKnown(ctx context.Context, topic, old, new string) (bool, er
 	return s.exec(ctx, opChange, s.scripts.change, s.cfg.Layout.KnownKey(), topic, old, new, "", "", "")
 }
 
-// scripts are what changes something. Each touches one key, looks before it
-// writes, and returns 1 if it has written.
-type scripts struct{ change, remove, trim *rueidis.Lua }
+// scripts touch one key each. Those that change something look before they
+// write, and return 1 if they have written; info only reads.
+type scripts struct{ change, remove, trim, info *rueidis.Lua }
 
 func newScripts() scripts {
 	return scripts{
 		change: rueidis.NewLuaScript(changeScript),
 		remove: rueidis.NewLuaScript(removeScript),
 		trim:   rueidis.NewLuaScript(trimScript),
+		info:   rueidis.NewLuaScript(infoScript),
 	}
 }
 
@@ -100,7 +101,7 @@ func (s *Store) exec(ctx context.Context, op string, script *rueidis.Lua, key st
 // hintReadOnly says what a write that a replica refused means.
 func hintReadOnly(err error) error {
 	if r, ok := rueidis.IsRedisErr(err); ok && classifyReply(r.Error()) == Unavailable {
-		return fmt.Errorf("%w (nothing was changed; writes need the primary, up and able to save)", err)
+		return fmt.Errorf("%w; nothing was changed", err)
 	}
 	return err
 }

@@ -148,6 +148,8 @@ func TestChangeSaysWhyItFailed(t *testing.T) {
 // A server that is full refuses what takes memory. Changes of a manifest lead
 // to memory being freed, and must go on; a field that looks like the one they
 // begin with is somebody's, and stays.
+//
+//fault:redis | Redis has reached maxmemory and may evict nothing | maxmemory 1 at a real server, every kind of change and removal | each is done all the same, since it frees memory
 func TestChangesOnAFullServer(t *testing.T) {
 	server := redisserver.Start(t)
 	c := config(server)
@@ -183,6 +185,8 @@ func TestChangesOnAFullServer(t *testing.T) {
 
 // TestAChangeIsSentOnce: the server makes the change and dies before it has
 // answered. A second try would say that somebody else was faster.
+//
+//fault:network | the answer to a change is lost | a server that hangs up instead of answering EVALSHA | the change is not sent again, and the error says that it may have been done
 func TestAChangeIsSentOnce(t *testing.T) {
 	m := miniredis.RunT(t)
 	s := open(t, Config{URI: "redis://" + m.Addr(), Layout: segment.DefaultLayout()})

@@ -27,7 +27,7 @@ func (s *Store) Check(ctx context.Context) []Finding {
 		checkVersion(info),
 		checkMode(info, s.cfg.Cluster),
 		checkRole(info),
-		checkMemory(info),
+		s.checkEviction(ctx),
 		checkDisk(info),
 	}
 	findings = append(findings, s.checkDurability(ctx)...)
@@ -104,17 +104,6 @@ func checkRole(info map[string]string) Finding {
 	if !f.OK {
 		f.Detail = "replica of " + info["master_host"] + ":" + info["master_port"]
 		f.Advice = "give the address of the primary: a replica refuses writes"
-	}
-	return f
-}
-
-// checkMemory: an evicted stream is lost data.
-func checkMemory(info map[string]string) Finding {
-	policy := info["maxmemory_policy"]
-	f := Finding{Name: "eviction", OK: policy == "noeviction" || policy == "" || info["maxmemory"] == "0",
-		Detail: "maxmemory-policy " + policy + ", maxmemory " + info["maxmemory"]}
-	if !f.OK {
-		f.Advice = "set maxmemory-policy to noeviction: with this one the server may remove streams that were not copied yet"
 	}
 	return f
 }

@@ -39,15 +39,6 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: advice %q", f, f.Advice)
 		}
 	}
-	cluster := redisserver.Start(t, redisserver.Cluster(true))
-	if got := wrong(open(t, config(cluster)).Check(t.Context())); !slices.Equal(got, []string{"mode"}) {
-		t.Errorf("cluster without the setting: %v", got)
-	}
-	c := config(redisserver.Start(t))
-	c.Cluster = true
-	if got := wrong(open(t, c).Check(t.Context())); !slices.Equal(got, []string{"mode"}) {
-		t.Errorf("single server with the cluster's setting: %v", got)
-	}
 }
 
 func TestCheckOfVersions(t *testing.T) {

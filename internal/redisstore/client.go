@@ -15,28 +15,72 @@ import (
 // reach whatever that can reach. It has a client of its own, so that pages
 // don't hold up other commands.
 type clientSource struct {
-	client rueidis.Client
+	client  rueidis.Client
+	primary *primary
 }
 
-func newClientSource(ctx context.Context, o rueidis.ClientOption) (*clientSource, error) {
+func newClientSource(ctx context.Context, p *primary) (*clientSource, error) {
+	o := p.clientOption()
 	o.ConnWriteTimeout = pageTimeout
-	client, err := connect(ctx, o)
+	client, err := connect(ctx, guard(o, maxPageReply))
 	if err != nil {
 		return nil, err
 	}
-	return &clientSource{client}, nil
+	return &clientSource{client, p}, nil
 }
 
-func (s *clientSource) session() session { return clientSession{s.client} }
-func (s *clientSource) close()           { s.client.Close() }
+func (s *clientSource) session() session {
+	return &clientSession{client: s.client, cluster: s.primary.cluster}
+}
 
-type clientSession struct{ client rueidis.Client }
+func (s *clientSource) close() { s.client.Close() }
 
-func (s clientSession) close() {}
+type clientSession struct {
+	client  rueidis.Client
+	cluster bool
+	origin  string // of the server, asked for before the first page
+}
+
+func (s *clientSession) close() {}
+
+// confirm asks as often as it is called: connections change unseen.
+func (s *clientSession) confirm(ctx context.Context, origin string) error {
+	if s.cluster || origin == "" {
+		return nil
+	}
+	info, err := s.info(ctx)
+	if err != nil {
+		return err
+	}
+	return sameOrigin(info, origin)
+}
+
+// begin notes which server the pages will come from.
+func (s *clientSession) begin(ctx context.Context) error {
+	if s.cluster || s.origin != "" {
+		return nil
+	}
+	info, err := s.info(ctx)
+	s.origin = originOf(info)
+	return err
+}
+
+func (s *clientSession) info(ctx context.Context) (map[string]string, error) {
+	ctx, done := limit(ctx, pageTimeout)
+	defer done()
+	text, err := s.client.Do(ctx, s.client.B().Info().Build()).ToString()
+	if isLost(err) {
+		err = &errCut{err: err}
+	}
+	return infoLines(text), err
+}
 
 // fetch can't see the first byte of the reply, so wait is the time of the
 // whole page: COUNT comes out smaller than it need be.
-func (s clientSession) fetch(ctx context.Context, r request, into *segment.Page) (sample, error) {
+func (s *clientSession) fetch(ctx context.Context, r request, into *segment.Page) (sample, error) {
+	if err := s.begin(ctx); err != nil {
+		return sample{}, err
+	}
 	ctx, done := limit(ctx, pageTimeout)
 	defer done()
 	start := "-"
@@ -62,7 +106,7 @@ func (s clientSession) fetch(ctx context.Context, r request, into *segment.Page)
 			return sample{}, err
 		}
 	}
-	return sample{bytes: into.Bytes(), wait: time.Since(sent)}, nil
+	return sample{bytes: into.Bytes(), wait: time.Since(sent), origin: s.origin}, nil
 }
 
 // addEntry copies an entry. The library's own helpers lose the order and the

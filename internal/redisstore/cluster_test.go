@@ -178,18 +178,6 @@ func asking(key string) []byte {
 	return b
 }
 
-func TestAClusterNodeWithoutTheSettingIsNamed(t *testing.T) {
-	_, b := twoNodes(t)
-	lower := keyOf(b, false)
-	readers(t, func(t *testing.T, reader string) {
-		s := openReader(t, config(b), reader)
-		_, _, err := readAll(t.Context(), s, lower)
-		if ClassOf(err) != WrongMode || !strings.Contains(err.Error(), "korvet.redis.cluster") {
-			t.Errorf("class %s, %v", ClassOf(err), err)
-		}
-	})
-}
-
 func TestRedirectAddresses(t *testing.T) {
 	for reply, want := range map[string]string{
 		"MOVED 3999 127.0.0.1:6381": "MOVED 127.0.0.1:6381",

@@ -20,14 +20,19 @@ import (
 // Config says how to reach Redis and what lies where. However it is printed,
 // its secrets are not.
 type Config struct {
-	URI      string // redis://, rediss:// or unix://; takes the place of Host to Password
+	URI      string // redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://; takes the place of Host to Password
 	Host     string
 	Port     int
 	Username string
 	Password string
 	Cluster  bool          // the address is a node of a Redis Cluster
 	Timeout  time.Duration // to connect, and for one command; a page has its own of 10 s
-	CAFile   string        // PEM file of further certificate authorities for rediss://
+	CAFile   string        // PEM file of further certificate authorities, with TLS
+	CertFile string        // PEM file of the client's certificate, with TLS; read again for each connection
+	KeyFile  string        // PEM file of its key
+
+	SentinelUsername string // of the sentinels themselves; the servers' are in the URI
+	SentinelPassword string
 
 	Layout   segment.Layout
 	PageSize int    // most entries of one XRANGE, 1 to MaxPageSize
@@ -35,6 +40,8 @@ type Config struct {
 
 	WaitReplicas int  // replicas that must have a durable change before it counts; 0 = none
 	WaitAOF      bool // and it must be on disk, here and there (WAITAOF, Redis 7.2)
+
+	StrictEviction bool // a server that may evict streams refuses the start; Open does not look at it
 }
 
 // How pages are read.
@@ -83,7 +90,6 @@ func (c Config) validateAddress() []error {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	scheme, _, _ := strings.Cut(c.URI, "://")
 	if c.URI != "" {
 		add("uri", checkURI(c.URI))
 	} else {
@@ -92,21 +98,58 @@ func (c Config) validateAddress() []error {
 			errs = append(errs, fmt.Errorf("port %d: want 1 to 65535", c.Port))
 		}
 	}
-	if c.CAFile != "" && scheme != "rediss" {
-		errs = append(errs, errors.New("ca-file: it has no effect without TLS: want a uri that begins with rediss://"))
-	}
-	if c.Cluster && scheme == "unix" {
+	errs = append(errs, c.validateTLS()...)
+	if c.Cluster && strings.HasPrefix(c.URI, "unix:") {
 		errs = append(errs, errors.New("cluster: a unix:// socket is no cluster: want redis:// or rediss://"))
+	}
+	return append(errs, c.validateSentinels()...)
+}
+
+func (c Config) validateSentinels() (errs []error) {
+	const needs = ": it has no effect without sentinels: want a uri that begins with redis+sentinel:// or rediss+sentinel://"
+	switch sentinels := isSentinelURI(c.URI); {
+	case sentinels && c.Cluster:
+		errs = append(errs, errors.New("cluster: no sentinels watch a Redis Cluster: want a uri that begins with redis:// or rediss://, with one of its nodes"))
+	case sentinels:
+		if c.SentinelUsername != "" && c.SentinelPassword == "" {
+			errs = append(errs, errors.New("sentinel.password: it belongs to sentinel.username, and is missing"))
+		}
+	default:
+		if c.SentinelUsername != "" {
+			errs = append(errs, errors.New("sentinel.username"+needs))
+		}
+		if c.SentinelPassword != "" {
+			errs = append(errs, errors.New("sentinel.password"+needs))
+		}
 	}
 	return errs
 }
 
-var errURI = errors.New("want redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path; " +
-	"in user and password write %xx for @ : / ? # and %")
+func (c Config) validateTLS() (errs []error) {
+	for _, f := range []struct{ name, file string }{{"ca-file", c.CAFile}, {"cert-file", c.CertFile}, {"key-file", c.KeyFile}} {
+		if f.file != "" && !overTLS(c.URI) {
+			errs = append(errs, fmt.Errorf("%s: it has no effect without TLS: want a uri that begins with rediss:// or rediss+sentinel://", f.name))
+		}
+	}
+	switch {
+	case c.CertFile != "" && c.KeyFile == "":
+		errs = append(errs, errors.New("key-file: it belongs to cert-file, and is missing: want the PEM file of the certificate's key"))
+	case c.CertFile == "" && c.KeyFile != "":
+		errs = append(errs, errors.New("cert-file: it belongs to key-file, and is missing: want the PEM file of the client's certificate"))
+	}
+	return errs
+}
+
+var errURI = errors.New("want redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path, " +
+	"or redis+sentinel://host[:port][,host[:port]...]/master-name for sentinels; in user and password write %xx for @ : / ? # and %")
 
 // checkURI refuses what the client could not use. The parsers' own errors
 // repeat the URI and are not passed on.
 func checkURI(uri string) error {
+	if isSentinelURI(uri) {
+		_, err := parseSentinelURI(uri)
+		return err
+	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Fragment != "" || u.Opaque != "" {
 		return errURI
@@ -161,12 +204,15 @@ func knownParameters(q url.Values) bool {
 // RedactURI is a URI as it may be shown: with xxxxx for the password, and not
 // at all where it can't be told what in it is the password.
 func RedactURI(uri string) string {
+	if isSentinelURI(uri) {
+		return redactSentinelURI(uri)
+	}
 	if plainURI.MatchString(uri) {
 		return uri
 	}
 	u, err := url.Parse(uri)
 	if err != nil || checkURI(uri) != nil || u.Scheme != "unix" && !databasePath.MatchString(u.Path) {
-		return "(not shown: it may hold a password)"
+		return notShown
 	}
 	if u.User == nil {
 		return uri
@@ -176,6 +222,9 @@ func RedactURI(uri string) string {
 	}
 	return u.Redacted()
 }
+
+// notShown stands for a URI of which it can't be told what in it is a password.
+const notShown = "(not shown: it may hold a password)"
 
 // plainURI is what has no place for a password, whole URI or not.
 var plainURI = regexp.MustCompile(`^(?:[a-z]+://)?[A-Za-z0-9._-]*(?::\d{1,5})?(?:/\d*)?$|^unix:///[^@?#:]*$`)

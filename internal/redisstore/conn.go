@@ -3,13 +3,10 @@ package redisstore
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -24,42 +21,34 @@ type conn struct {
 	born time.Time
 	rtt  time.Duration // the shortest round trip seen
 	used bool          // it has served another reader: the server may have closed it since
-	out  []byte
-	in   []byte // replies of the handshake
-	dec  decoder
+
+	mode   string // of the server: standalone, cluster or sentinel; "" = it does not say
+	role   string // of the server when it was asked: master, or another word
+	origin string // the server's history: its replication id; "" where that is not looked at
+	out    []byte
+	in     []byte // replies of the handshake
+	dec    decoder
 }
 
-// dial connects to a node and brings the connection into the state in which
-// the general client's are: user, database, name.
-func dial(ctx context.Context, o *rueidis.ClientOption, addr string) (*conn, error) {
+// newConn connects to a server and sets the connection up.
+func newConn(ctx context.Context, o *rueidis.ClientOption, addr string, setUp func(*conn, *rueidis.ClientOption) error) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Dialer.Timeout)
 	defer cancel()
-	nc, err := dialNet(ctx, o, addr)
+	w, err := dialNet(ctx, o, addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: nc, addr: addr, born: time.Now()}
+	c := &conn{Conn: w, addr: addr, born: time.Now()}
 	release := c.guard(ctx, o.Dialer.Timeout)
-	err = c.handshake(o)
+	err = setUp(c, o)
 	if !release() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		nc.Close()
-		return nil, err
+		w.Close()
+		return nil, w.explain(addr, err)
 	}
 	return c, nil
-}
-
-func dialNet(ctx context.Context, o *rueidis.ClientOption, addr string) (net.Conn, error) {
-	if o.DialCtxFn != nil {
-		return o.DialCtxFn(ctx, addr, &o.Dialer, o.TLSConfig)
-	}
-	if o.TLSConfig != nil {
-		d := tls.Dialer{NetDialer: &o.Dialer, Config: o.TLSConfig}
-		return d.DialContext(ctx, "tcp", addr)
-	}
-	return o.Dialer.DialContext(ctx, "tcp", addr)
 }
 
 // guard sets the deadline of what follows and makes the end of ctx interrupt
@@ -76,9 +65,8 @@ func (c *conn) guard(ctx context.Context, timeout time.Duration) func() bool {
 // longAgo is a deadline that interrupts at once.
 func longAgo() time.Time { return time.Unix(1, 0) }
 
-// handshake also measures the round trip. PING may be forbidden to the user;
-// the refusal takes as long.
-func (c *conn) handshake(o *rueidis.ClientOption) error {
+// hello says who we are, and takes what the server says of itself.
+func (c *conn) hello(o *rueidis.ClientOption) error {
 	hello := []string{"HELLO", "2"}
 	user := o.Username
 	if user == "" {
@@ -87,8 +75,20 @@ func (c *conn) handshake(o *rueidis.ClientOption) error {
 	if o.Username != "" || o.Password != "" {
 		hello = append(hello, "AUTH", user, o.Password)
 	}
-	if err := c.ask(append(hello, "SETNAME", o.ClientName)...); err != nil {
+	reply, err := c.question(append(hello, "SETNAME", o.ClientName)...)
+	if err != nil {
 		return hide(err, o.Password)
+	}
+	c.mode, c.role = following(reply, "mode"), following(reply, "role")
+	return nil
+}
+
+// handshake brings the connection into the state in which the general client's
+// are: user, name, database. It also measures the round trip. PING may be
+// forbidden to the user; the refusal takes as long.
+func (c *conn) handshake(o *rueidis.ClientOption) error {
+	if err := c.hello(o); err != nil {
+		return err
 	}
 	if o.SelectDB != 0 {
 		if err := c.ask("SELECT", strconv.Itoa(o.SelectDB)); err != nil {
@@ -103,15 +103,22 @@ func (c *conn) handshake(o *rueidis.ClientOption) error {
 
 // ask sends a command and passes over its reply.
 func (c *conn) ask(command ...string) error {
+	_, err := c.question(command...)
+	return err
+}
+
+// question sends a command and returns its reply as it came, which is good
+// until the next one.
+func (c *conn) question(command ...string) ([]byte, error) {
 	c.out = appendCommand(c.out[:0], command...)
 	sent := time.Now()
 	if _, err := c.Write(c.out); err != nil {
-		return err
+		return nil, err
 	}
 	c.in = c.in[:0]
 	for {
 		if len(c.in) > maxErrLine {
-			return fmt.Errorf("%w: reply to %s is too long", errProtocol, command[0])
+			return nil, fmt.Errorf("%w: reply to %s is too long", errProtocol, command[0])
 		}
 		if len(c.in) == cap(c.in) {
 			c.in = append(make([]byte, 0, 2*cap(c.in)+1024), c.in...)
@@ -121,11 +128,11 @@ func (c *conn) ask(command ...string) error {
 		switch end := skip(c.in, 0, 8); {
 		case end == len(c.in) && n > 0:
 			c.saw(time.Since(sent))
-			return replyError(c.in)
+			return c.in, replyError(c.in)
 		case end != short:
-			return fmt.Errorf("%w: reply to %s", errProtocol, command[0])
+			return nil, fmt.Errorf("%w: reply to %s", errProtocol, command[0])
 		case err != nil:
-			return err
+			return nil, err
 		}
 	}
 }
@@ -165,11 +172,26 @@ func skip(b []byte, i, depth int) int {
 		_, _, next := bulk(b, i)
 		return next
 	case '*':
+		if len(b) > i+1 && b[i+1] == '-' {
+			return skipNone(b, i)
+		}
 		n, next := header(b, i, '*')
 		for ; n > 0 && next > 0; n-- {
 			next = skip(b, next, depth-1)
 		}
 		return next
+	}
+	return illegal
+}
+
+// skipNone is the offset behind an array that is not there.
+func skipNone(b []byte, i int) int {
+	const none = "*-1\r\n"
+	switch rest := b[i:]; {
+	case bytes.HasPrefix(rest, []byte(none)):
+		return i + len(none)
+	case strings.HasPrefix(none, string(rest)):
+		return short
 	}
 	return illegal
 }
@@ -186,94 +208,6 @@ func appendCommand(b []byte, args ...string) []byte {
 func appendHeader(b []byte, mark byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, mark), int64(n), 10), '\r', '\n')
 }
-
-// directSource keeps the connections that no reader uses.
-type directSource struct {
-	option rueidis.ClientOption
-	nodes  func() []string // of a cluster; nil without one
-
-	mu     sync.Mutex
-	idle   []*conn
-	closed bool
-}
-
-// maxIdle bounds the connections kept for later readers.
-const maxIdle = 16
-
-func newDirectSource(o rueidis.ClientOption, nodes func() []string) *directSource {
-	return &directSource{option: o, nodes: nodes}
-}
-
-func (s *directSource) session() session { return &directSession{from: s} }
-
-func (s *directSource) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.idle {
-		c.Close()
-	}
-	s.idle, s.closed = nil, true
-}
-
-// get is a connection to a node: where addr is "", to the first that answers
-// of those in the settings, and then of those that the cluster is known to have.
-func (s *directSource) get(ctx context.Context, addr string) (*conn, error) {
-	if c := s.take(addr); c != nil {
-		return c, nil
-	}
-	if addr != "" {
-		return dial(ctx, &s.option, addr)
-	}
-	addrs := s.option.InitAddress
-	if s.nodes != nil {
-		addrs = slices.Concat(addrs, s.nodes())
-	}
-	var first error
-	for _, addr := range addrs {
-		c, err := dial(ctx, &s.option, addr)
-		if err == nil {
-			return c, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, first
-}
-
-func (s *directSource) take(addr string) *conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle = slices.DeleteFunc(s.idle, func(c *conn) bool {
-		old := c.old(s.option.ConnLifetime)
-		if old {
-			c.Close()
-		}
-		return old
-	})
-	for i := len(s.idle) - 1; i >= 0; i-- { // the one that was used last is the most likely to be alive
-		if c := s.idle[i]; addr == "" || c.addr == addr {
-			s.idle = append(s.idle[:i], s.idle[i+1:]...)
-			c.used = true
-			return c
-		}
-	}
-	return nil
-}
-
-// put keeps a connection that is between two replies, unless it is old or
-// there are enough.
-func (s *directSource) put(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.idle) == maxIdle || c.old(s.option.ConnLifetime) {
-		c.Close()
-		return
-	}
-	s.idle = append(s.idle, c)
-}
-
-func (c *conn) old(lifetime time.Duration) bool { return time.Since(c.born) >= lifetime }
 
 // appendRange appends the command of a request.
 func appendRange(b []byte, r request) []byte {

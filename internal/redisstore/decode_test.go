@@ -75,6 +75,7 @@ func TestDecodeEmptyAndErrorReplies(t *testing.T) {
 	}
 }
 
+//fault:network | a reply is cut at any byte | a reply of each length up to the whole | an error, never a short page
 func TestDecodeACutReplyIsAnError(t *testing.T) {
 	reply := encodeReply(samples)
 	for n := range len(reply) {
@@ -87,6 +88,7 @@ func TestDecodeACutReplyIsAnError(t *testing.T) {
 	}
 }
 
+//fault:redis | a page that makes no sense | hostile replies told to the decoder | an error
 func TestDecodeRefusesHostileReplies(t *testing.T) {
 	for _, reply := range []string{
 		"*-1\r\n", "$-1\r\n", "_\r\n", ":1\r\n", "+OK\r\n", "*\r\n", "*x\r\n", "*1\n", "*1\rx", "\r\n", "*00000000000\r\n",
@@ -104,6 +106,7 @@ func TestDecodeRefusesHostileReplies(t *testing.T) {
 	}
 }
 
+//fault:redis | a reply announces far more than comes | lengths of gigabytes | memory grows with what comes only
 func TestDecodeALyingLengthCostsNothing(t *testing.T) {
 	reply := "*10\r\n*2\r\n$3\r\n1-1\r\n*4000000000\r\n$4000000000\r\nx"
 	var d decoder
@@ -237,7 +240,7 @@ func decodeWithClient(reply []byte, count int) ([]entry, error) {
 	}
 	defer client.Close()
 	var p segment.Page
-	_, err = clientSession{client}.fetch(context.Background(), request{key: "k", to: segment.MaxID(), count: count}, &p)
+	_, err = (&clientSession{client: client, cluster: true}).fetch(context.Background(), request{key: "k", to: segment.MaxID(), count: count}, &p)
 	return entriesOf(&p), err
 }
 

@@ -29,6 +29,36 @@ func (s *directSession) close() {
 	}
 }
 
+// confirm makes sure that every page came from one server, which has been the
+// primary all the time. In a cluster a node says so with every page.
+func (s *directSession) confirm(ctx context.Context, origin string) error {
+	if s.from.nodes != nil || origin == "" {
+		return nil
+	}
+	if s.c == nil {
+		c, err := s.from.get(ctx, "")
+		if err != nil {
+			return err
+		}
+		s.c = c
+	}
+	if s.c.origin != origin {
+		return errChanged
+	}
+	release := s.c.guard(ctx, pageTimeout)
+	err := s.from.primary.confirm(s.c)
+	if !release() || err != nil {
+		s.drop()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if isLost(err) {
+		err = &errCut{err: err}
+	}
+	return err
+}
+
 // drop ends a connection that is not between two replies.
 func (s *directSession) drop() {
 	s.c.Close()
@@ -144,7 +174,7 @@ func (c *conn) page(ctx context.Context, r request, into *segment.Page) (sample,
 	}
 	c.used = false
 	c.saw(got.wait)
-	got.rtt = c.rtt
+	got.rtt, got.origin = c.rtt, c.origin
 	return got, nil
 }
 

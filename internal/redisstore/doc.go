@@ -18,6 +18,17 @@
 //     io.EOF only when it has come to its last id, or the server has answered
 //     that nothing follows.
 //   - Every call ends when its context does, or after the timeout.
+//   - Without a cluster no connection is made to a server that says that it is
+//     a replica. The first write that a server refuses as one (READONLY) ends
+//     every connection, and so does, within some seconds, the word of the
+//     sentinels that another one is the primary; the next command finds it.
+//   - Without a cluster a reader says io.EOF only if every page came from one
+//     server that was the primary all the time, from before the first page
+//     until after the last, by its replication id. In a cluster a replica
+//     serves no page, and a page may come from each node that the key was at.
+//   - What makes no sense in an answer, however it was meant, is an error of that
+//     connection: in a page no length is believed before the bytes are there, and
+//     elsewhere none beyond 64 MiB.
 //   - Errors name the command, the key and what to do, are of a closed list
 //     of classes, and never hold the password.
 //
@@ -28,9 +39,14 @@
 //   - After an error of class Unavailable a script may have run all the same.
 //   - A stream that changes while it is read gives what was there at each
 //     page. Who copies it compares StreamInfo from before and after.
-//   - After a connection was lost in mid-stream the reader goes on with
-//     whichever server answers at the address. After a failover that may be
-//     one that knows less; StreamInfo tells.
+//   - A primary that does not know yet that it was deposed calls itself one,
+//     and so it is taken for one until the sentinels say otherwise. What is
+//     written there is lost, as anybody's is; what is read there can be more than
+//     the new one has, or less. Who copies it compares StreamInfo from before and
+//     after, and changes the manifest where that is the primary.
+//   - In a cluster a reader goes on with the node that a key has moved to, or
+//     with the replica that was promoted, which may know less; StreamInfo tells.
+//   - A user who may not run INFO gets no such reader: pages count as they come.
 //
 // Only commands of Redis 6.2 are needed, but for Config.WaitAOF. A Store may be used from any
 // goroutine; a page reader from one at a time.

@@ -27,7 +27,9 @@ func (c Config) waitTime() time.Duration { return max(c.timeout()/2, time.Millis
 func (s *Store) changeDurably(ctx context.Context, key string, args []string) (bool, error) {
 	node, asking := s.client, false
 	for range maxRedirects {
+		sent := time.Now()
 		changed, err := s.changeOn(ctx, node, asking, key, args)
+		s.primary.look(sent, err)
 		if changed || err == nil {
 			return changed, err
 		}

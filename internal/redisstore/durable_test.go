@@ -56,6 +56,7 @@ func durable(ctx context.Context, s *Store, old, new string) (bool, error) {
 	return s.Change(ctx, orders, segment.Change{Old: old, New: new, Durable: true})
 }
 
+//fault:redis | a replica does not confirm in time | SIGSTOP of the replica, then SIGCONT | never a success, and the change is known to be made
 func TestADurableChangeWaitsForReplicas(t *testing.T) {
 	primary, replica := withReplica(t)
 	c := config(primary)
@@ -104,6 +105,7 @@ func TestADurableChangeWaitsForAsManyReplicas(t *testing.T) {
 	}
 }
 
+//fault:redis | the primary or the replica hangs while a change is waited for | SIGSTOP of either | it ends with its context
 func TestADurableChangeEndsWithItsContext(t *testing.T) {
 	primary, replica := withReplica(t)
 	c := config(primary)
@@ -123,6 +125,7 @@ func TestADurableChangeEndsWithItsContext(t *testing.T) {
 	}
 }
 
+//fault:redis | the primary is restarted between durable changes | a restart of redis-server | the next one is made on a new connection
 func TestADurableChangeAfterARestart(t *testing.T) {
 	primary := redisserver.Start(t)
 	c := config(primary)
@@ -137,6 +140,7 @@ func TestADurableChangeAfterARestart(t *testing.T) {
 	}
 }
 
+//fault:redis | WAITAOF answers too few, in another shape, with an error, or hangs up | a server that answers so | never read as a success
 func TestWaitAOF(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply    func(c *server.Peer)
@@ -228,6 +232,8 @@ func TestOpenWithWaitAOF(t *testing.T) {
 }
 
 // TestOpenWithWaitAOFOnAnOldServer: the packaged server is from before 7.2.
+//
+//fault:redis | the server is too old for wait-aof | a real server of before 7.2 | the start is refused with what to set
 func TestOpenWithWaitAOFOnAnOldServer(t *testing.T) {
 	c := config(redisserver.Start(t, redisserver.Args("--appendonly", "yes")))
 	c.WaitAOF = true

@@ -56,13 +56,58 @@ func (e *Error) Error() string {
 		text += " " + e.Key
 	}
 	text = "redis " + text + ": " + e.Err.Error()
-	if advice := e.Class.advice(); advice != "" {
+	if advice := adviceOf(e.Class, e.Err); advice != "" {
 		text += " (" + advice + ")"
 	}
 	return text
 }
 
+// advised is an error that says itself what to do.
+type advised struct{ error }
+
+func (e advised) Unwrap() error { return e.error }
+
 func (e *Error) Unwrap() error { return e.Err }
+
+// Advice is what to do about an error that another user of the client got, the
+// lease for one; "" where nothing is known, or where the error is an *Error,
+// which says so itself.
+func Advice(err error) string {
+	if err == nil || errors.As(err, new(*Error)) {
+		return ""
+	}
+	return adviceOf(classify(err), err)
+}
+
+func adviceOf(class Class, err error) string {
+	if errors.As(err, new(advised)) {
+		return ""
+	}
+	if errors.Is(err, rueidis.ErrNoSlot) {
+		return adviceOnRefusal("CLUSTERDOWN ")
+	}
+	if reply, ok := replyText(err); ok && class == Unavailable {
+		return adviceOnRefusal(reply)
+	}
+	return class.advice()
+}
+
+// adviceOnRefusal is what to do about a server that refuses for now. BUSY and
+// MISCONF say it themselves.
+func adviceOnRefusal(reply string) string {
+	for word, advice := range map[string]string{
+		"LOADING":     "it goes on by itself when the server has loaded its data",
+		"READONLY":    "the server is a replica: give the address of the primary, or make it the primary again",
+		"MASTERDOWN":  "the server is a replica whose primary is away: give the address of the primary",
+		"CLUSTERDOWN": "slots of the cluster have no node: see CLUSTER INFO",
+		"NOREPLICAS":  "connect replicas, or lower the server's min-replicas-to-write",
+	} {
+		if strings.Contains(reply, word+" ") {
+			return advice
+		}
+	}
+	return ""
+}
 
 // advice is what to do about errors of a class where the message itself does
 // not say it.
@@ -74,6 +119,8 @@ func (c Class) advice() string {
 		return "raise the server's maxmemory"
 	case WrongMode:
 		return "set korvet.redis.cluster to true for a Redis Cluster, to false for a single server"
+	case Protocol:
+		return "what answers does not behave like Redis 6.2 or later: see what listens there, and what stands in between"
 	case TLS:
 		return "use rediss:// for a TLS port and redis:// for a plain one; name the authority's certificate in korvet.redis.ca-file"
 	}
@@ -125,6 +172,9 @@ func wrap(ctx context.Context, op, key string, err error) error {
 	}
 	var done *Error
 	if errors.As(err, &done) {
+		if done.Op != op && (done.Op == opConnect || done.Op == opSentinel) {
+			return &Error{Op: op, Key: key, Class: done.Class, Err: advised{err}}
+		}
 		return err
 	}
 	class := classify(err)
@@ -152,6 +202,8 @@ func aclNeeds(op string) string {
 		return "eval +evalsha +hget +hset +hdel +hlen"
 	case opRemove:
 		return "eval +evalsha +xinfo|stream +unlink"
+	case opInfo:
+		return "eval +evalsha +xinfo|stream"
 	case opTrim:
 		return "eval +evalsha +xrange +xtrim"
 	}
@@ -171,7 +223,7 @@ func classify(err error) Class {
 		return Protocol
 	case isTLS(err):
 		return TLS
-	case isTimeout(err), isLost(err), isRefused(err):
+	case isTimeout(err), isLost(err), isRefused(err), errors.Is(err, rueidis.ErrNoSlot):
 		return Unavailable
 	}
 	return Other
@@ -222,7 +274,7 @@ func classifyReply(reply string) Class {
 		return Unavailable
 	}
 	// A script that meets an error reply puts words of its own around it.
-	for _, inner := range []string{"READONLY", "WRONGTYPE", "OOM", "NOPERM", "MISCONF"} {
+	for _, inner := range []string{"READONLY", "WRONGTYPE", "OOM", "NOPERM", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "LOADING"} {
 		if strings.Contains(reply, inner+" ") {
 			class, _ := replyClass(inner)
 			return class

@@ -53,6 +53,7 @@ func TestOpenTheWaysToReachAServer(t *testing.T) {
 	}
 }
 
+//fault:redis | wrong password, user, authority, scheme, port or host | real servers with and without TLS and a password | one line that names the setting, and no secret
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	plain := redisserver.Start(t, redisserver.Password(secret))
 	tls := redisserver.Start(t, redisserver.TLS())
@@ -101,6 +102,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+//fault:network | something takes the connection and says nothing | a listener that never answers | it ends with its context
 func TestOpenEndsWithItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,6 +120,8 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 
 // TestNoErrorRepeatsThePassword: a server that does not know HELLO answers
 // with what it was sent.
+//
+//fault:redis | a server repeats what it was sent | a server that answers HELLO with its arguments | the password is in no error
 func TestNoErrorRepeatsThePassword(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

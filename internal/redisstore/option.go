@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -28,19 +26,14 @@ const (
 	clientBuffer = 32 << 10
 )
 
-// clientOption makes the general client's options of the settings. They are
-// the one source for both kinds of connections: the direct reader dials with
-// them as well.
-func clientOption(c Config) (rueidis.ClientOption, error) {
-	o, err := address(c)
+// connections makes of the settings what makes all connections.
+func (c Config) connections() (*primary, error) {
+	o, known, err := address(c)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	if o.Sentinel.MasterSet != "" {
-		return o, errors.New("korvet.redis.uri: master_set is not supported: give the address of the primary")
-	}
-	if err := trust(&o, c.CAFile); err != nil {
-		return o, err
+	if err := trust(&o, c); err != nil {
+		return nil, err
 	}
 	timeout := c.timeout()
 	o.Dialer.Timeout = timeout
@@ -56,7 +49,11 @@ func clientOption(c Config) (rueidis.ClientOption, error) {
 		o.PipelineMultiplex = -1
 	}
 	o.ReadBufferEachConn, o.WriteBufferEachConn = clientBuffer, clientBuffer
-	return o, nil
+	if known != nil {
+		known.option = o
+		known.option.Username, known.option.Password, known.option.SelectDB = c.SentinelUsername, c.SentinelPassword, 0
+	}
+	return newPrimary(o, known, c.Cluster), nil
 }
 
 func (c Config) timeout() time.Duration {
@@ -66,7 +63,8 @@ func (c Config) timeout() time.Duration {
 	return c.Timeout
 }
 
-func address(c Config) (rueidis.ClientOption, error) {
+// address is where the server is, or which sentinels know: nil if none do.
+func address(c Config) (rueidis.ClientOption, *sentinels, error) {
 	if c.URI == "" {
 		host, port := c.Host, c.Port
 		if host == "" {
@@ -78,31 +76,54 @@ func address(c Config) (rueidis.ClientOption, error) {
 		return rueidis.ClientOption{
 			InitAddress: []string{net.JoinHostPort(host, strconv.Itoa(port))},
 			Username:    c.Username, Password: c.Password,
-		}, nil
+		}, nil, nil
 	}
-	o, err := rueidis.ParseURL(c.URI)
+	uri := c.URI
+	var known *sentinels
+	if isSentinelURI(uri) {
+		u, err := parseSentinelURI(uri)
+		if err != nil {
+			return rueidis.ClientOption{}, nil, fmt.Errorf("korvet.redis.uri: %w", err)
+		}
+		uri, known = u.plain, &sentinels{addrs: u.sentinels, master: u.master}
+	}
+	o, err := rueidis.ParseURL(uri)
 	if err != nil {
 		// The parser's message repeats parts of what it was given, the
 		// password among them.
-		return o, errors.New("korvet.redis.uri: want redis://, rediss:// or unix://, as in " +
+		return o, nil, errors.New("korvet.redis.uri: want redis://, rediss:// or unix://, as in " +
 			"redis://user:password@host:6379/0, with %xx for special characters in the password")
 	}
-	if path := o.InitAddress[0]; strings.HasPrefix(path, "/") {
-		o.DialCtxFn = dialUnix
+	if o.Sentinel.MasterSet != "" {
+		return o, nil, errors.New("korvet.redis.uri: master_set is not supported: name the sentinels, as in redis+sentinel://host:26379/master-name")
 	}
-	return o, nil
+	o.DialCtxFn = nil // of a socket: dialNet knows
+	if known != nil {
+		o.InitAddress = []string{"of " + known.master}
+		if o.TLSConfig != nil {
+			o.TLSConfig.ServerName = "" // each has a certificate for its own address
+		}
+	}
+	return o, known, nil
 }
 
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return d.DialContext(ctx, "unix", path)
-}
-
-// trust adds the authorities of a PEM file to the system's.
-func trust(o *rueidis.ClientOption, file string) error {
-	if file == "" || o.TLSConfig == nil {
+// trust adds the authorities of a PEM file to the system's, and the client's
+// own certificate.
+func trust(o *rueidis.ClientOption, c Config) error {
+	if o.TLSConfig == nil {
 		return nil
 	}
-	pem, err := os.ReadFile(file)
+	if c.CertFile != "" {
+		give := c.clientCertificate
+		if _, err := give(nil); err != nil {
+			return err
+		}
+		o.TLSConfig.GetClientCertificate = give
+	}
+	if c.CAFile == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.CAFile)
 	if err != nil {
 		return fmt.Errorf("korvet.redis.ca-file: %w", err)
 	}
@@ -111,8 +132,18 @@ func trust(o *rueidis.ClientOption, file string) error {
 		pool = x509.NewCertPool() // a system without any
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("korvet.redis.ca-file: no PEM certificate in %s", file)
+		return fmt.Errorf("korvet.redis.ca-file: no PEM certificate in %s", c.CAFile)
 	}
 	o.TLSConfig.RootCAs = pool
 	return nil
+}
+
+// clientCertificate reads the certificate again for each connection: it may
+// have been renewed.
+func (c Config) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read korvet.redis.cert-file %s with key-file %s: %w", c.CertFile, c.KeyFile, err)
+	}
+	return &pair, nil
 }

@@ -14,6 +14,8 @@ type shuffled struct{ pages [][]segment.ID }
 func (s *shuffled) session() session { return s }
 func (s *shuffled) close()           {}
 
+func (s *shuffled) confirm(context.Context, string) error { return nil }
+
 func (s *shuffled) fetch(_ context.Context, _ request, into *segment.Page) (sample, error) {
 	into.Reset()
 	if len(s.pages) == 0 {
@@ -28,6 +30,8 @@ func (s *shuffled) fetch(_ context.Context, _ request, into *segment.Page) (samp
 
 // A server, or a proxy before it, that hands out an entry twice or in another
 // order must not get it into a file.
+//
+//fault:redis | a page with ids that do not ascend or lie outside | pages told to the reader | an error
 func TestIdsMustAscend(t *testing.T) {
 	id := func(seq uint64) segment.ID { return segment.ID{Ms: 1, Seq: seq} }
 	for name, pages := range map[string][][]segment.ID{

@@ -22,6 +22,9 @@ type session interface {
 	// fetch sends one XRANGE and puts its reply into the page. A connection
 	// that was lost after the request had gone out gives an *errCut.
 	fetch(ctx context.Context, r request, into *segment.Page) (sample, error)
+	// confirm is called behind the last page, with the origin of the first, and
+	// gives errChanged where not all that was fetched came from there.
+	confirm(ctx context.Context, origin string) error
 	close()
 }
 
@@ -35,10 +38,11 @@ type request struct {
 
 // sample is what a page has cost.
 type sample struct {
-	bytes int           // of the reply
-	wait  time.Duration // from the request to the first byte of the reply
-	rtt   time.Duration // the shortest round trip seen on the connection
-	left  int           // not 0: the reply was left because it was too large, and an entry in it is of about this size
+	bytes  int           // of the reply
+	wait   time.Duration // from the request to the first byte of the reply
+	rtt    time.Duration // the shortest round trip seen on the connection
+	origin string        // of the server; "" where that is not looked at
+	left   int           // not 0: the reply was left because it was too large, and an entry in it is of about this size
 }
 
 // errCut says that the connection was lost before the whole reply was there.
@@ -68,8 +72,10 @@ type pages struct {
 	after   bool       // and whether next itself was in the last one
 	to      segment.ID
 	pace    pacer
-	ended   bool  // nothing can follow
-	err     error // what Next says from now on
+	origin  string // of the server that the first page came from
+	begun   bool   // a page has come
+	ended   bool   // nothing can follow
+	err     error  // what Next says from now on
 }
 
 // newPages reads the ids from first to last, both inclusive.
@@ -105,7 +111,7 @@ func (r *pages) Close() error {
 func (r *pages) read(ctx context.Context, into *segment.Page) error {
 	if r.ended {
 		into.Reset()
-		return io.EOF
+		return r.finish(ctx)
 	}
 	for t := (trial{}); ; {
 		if err := ctx.Err(); err != nil {
@@ -114,9 +120,26 @@ func (r *pages) read(ctx context.Context, into *segment.Page) error {
 		s, err := r.session.fetch(ctx, r.request(), into)
 		if err == nil {
 			err = r.accept(into, s)
-			if err == nil || err == io.EOF { //nolint:errorlint // accept gives the bare one
-				return err
+			if err == nil {
+				return nil
 			}
+			if err == io.EOF { //nolint:errorlint // accept gives the bare one
+				return r.finish(ctx)
+			}
+		}
+		if err = t.again(ctx, &r.pace, err); err != nil {
+			return wrap(ctx, "XRANGE", r.key, r.explain(err))
+		}
+	}
+}
+
+// finish gives io.EOF once it is certain that all pages came from one server
+// that has been the primary all the time.
+func (r *pages) finish(ctx context.Context) error {
+	for t := (trial{}); ; {
+		err := r.session.confirm(ctx, r.origin)
+		if err == nil {
+			return io.EOF
 		}
 		if err = t.again(ctx, &r.pace, err); err != nil {
 			return wrap(ctx, "XRANGE", r.key, r.explain(err))
@@ -130,6 +153,10 @@ func (r *pages) request() request {
 
 // accept checks the page's ids and moves on behind it.
 func (r *pages) accept(p *segment.Page, s sample) error {
+	if r.begun && s.origin != r.origin {
+		return errChanged
+	}
+	r.begun, r.origin = true, s.origin
 	n := p.Len()
 	if n == 0 {
 		return io.EOF
@@ -157,6 +184,9 @@ func (r *pages) accept(p *segment.Page, s sample) error {
 // explain says where the reader was, and what to raise when the server cuts
 // even a single entry.
 func (r *pages) explain(err error) error {
+	if errors.Is(err, errChanged) {
+		return &Error{Op: "XRANGE", Key: r.key, Class: Unavailable, Err: errChanged}
+	}
 	var cut *errCut
 	where := "from " + r.next.String()
 	if r.after {
@@ -188,13 +218,22 @@ func (t *trial) again(ctx context.Context, pace *pacer, err error) error {
 			pace.cut()
 			return nil
 		}
-	} else if classify(err) != Unavailable || isTimeout(err) {
+	} else if !passing(err) {
 		return err
 	}
 	if t.failed++; t.failed == maxTries {
 		return err
 	}
 	return pause(ctx, t.failed, err)
+}
+
+// passing says whether an error is one of those that end by themselves, soon.
+func passing(err error) bool {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class == Unavailable
+	}
+	return classify(err) == Unavailable && !isTimeout(err)
 }
 
 // pause waits for 50 ms and twice as long each further time, give or take

@@ -89,6 +89,7 @@ func TestTopicsOfALargeSet(t *testing.T) {
 	}
 }
 
+//fault:input | the topic registry is a key of another type | a Hash in its place | an error, and not an empty registry
 func TestARegistryOfAnotherTypeMeansNothingIsKnown(t *testing.T) {
 	backends(t, func(t *testing.T, s *Store, exec func(...string) string) {
 		exec("HSET", "korvet:topics", "orders", "{}")

@@ -26,6 +26,8 @@ func copied(server *redisserver.Server) segment.StreamInfo {
 }
 
 // TestRemoveOnlyWhatWasCopied: each guard has a stream that it alone keeps.
+//
+//fault:late-data | the stream is not what was copied any more when it is to be removed | each of its facts changed alone: XADD, XDEL, XTRIM, XSETID, made anew | it stays as it is
 func TestRemoveOnlyWhatWasCopied(t *testing.T) {
 	server := redisserver.Start(t)
 	s := open(t, config(server))
@@ -110,6 +112,7 @@ func TestRemoveAndTrimOfNoStream(t *testing.T) {
 	})
 }
 
+//fault:late-data | a plain stream does not begin with what was copied any more | entries deleted at either end or between, and others before | nothing is trimmed
 func TestTrimOnlyWhatWasCopied(t *testing.T) {
 	server := redisserver.Start(t)
 	s := open(t, config(server))

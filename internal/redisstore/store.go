@@ -23,6 +23,8 @@ type Store struct {
 	patterns []segment.TopicPattern
 	streams  []segment.StreamPattern
 	client   rueidis.Client
+	primary  *primary
+	unfollow func() // ends what follows the primary
 	pages    source // how a page is fetched
 	scripts  scripts
 	kind     atomic.Pointer[RegistryKind]
@@ -37,37 +39,50 @@ type Store struct {
 // those is a server that can't do what the settings want durable changes to
 // wait for.
 func Open(ctx context.Context, c Config, topics []segment.TopicPattern, streams []segment.StreamPattern) (*Store, error) {
-	o, err := clientOption(c)
+	p, err := c.connections()
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect(ctx, o)
+	client, err := connect(ctx, guard(p.clientOption(), maxReply))
 	if err != nil {
+		p.close()
 		return nil, err
 	}
-	s := &Store{cfg: c, patterns: topics, streams: streams, client: client, scripts: newScripts()}
-	if c.WaitAOF {
+	s := &Store{cfg: c, patterns: topics, streams: streams, client: watched{client, p}, primary: p, unfollow: p.start(), scripts: newScripts()} //nolint:contextcheck // it follows for as long as the store is open
+	err = s.checkCluster(client.Mode())
+	if err == nil && c.WaitAOF {
 		err = s.checkAOF(ctx)
 	}
 	if err == nil {
-		s.pages, err = s.openPages(ctx, o)
+		s.pages, err = s.openPages(ctx, p)
 	}
 	if err != nil {
+		s.unfollow()
 		client.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Store) openPages(ctx context.Context, o rueidis.ClientOption) (source, error) {
+// checkCluster refuses a server that is no cluster's where one is meant: the
+// library takes it for what it is, without a word.
+func (s *Store) checkCluster(mode rueidis.ClientMode) error {
+	if !s.cfg.Cluster || mode == rueidis.ClientModeCluster {
+		return nil
+	}
+	return &Error{Op: opConnect, Key: s.primary.option.InitAddress[0], Class: WrongMode,
+		Err: advised{errors.New("it is no node of a Redis Cluster: set korvet.redis.cluster to false")}}
+}
+
+func (s *Store) openPages(ctx context.Context, p *primary) (source, error) {
 	switch s.cfg.Reader {
 	case ReaderClient:
-		return newClientSource(ctx, o)
+		return newClientSource(ctx, p)
 	case ReaderDirect, "":
 		if s.cfg.Cluster {
-			return newDirectSource(o, s.nodes), nil
+			return newDirectSource(p, s.nodes), nil
 		}
-		return newDirectSource(o, nil), nil
+		return newDirectSource(p, nil), nil
 	}
 	return nil, fmt.Errorf("page reader %q: want %s or %s", s.cfg.Reader, ReaderDirect, ReaderClient)
 }
@@ -127,6 +142,7 @@ func errConnect(ctx context.Context, o rueidis.ClientOption, err error) error {
 
 // Close ends every connection. No call may be under way.
 func (s *Store) Close() {
+	s.unfollow()
 	s.pages.close()
 	s.client.Close()
 }

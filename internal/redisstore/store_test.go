@@ -87,6 +87,7 @@ func TestNow(t *testing.T) {
 	}
 }
 
+//fault:redis | the server is gone and comes back | redis-server is stopped and started again | calls fail at once, and work afterwards
 func TestCallsFailAtOnceOnAServerThatIsGoneAndWorkAfterwards(t *testing.T) {
 	server := redisserver.Start(t)
 	c := config(server)
@@ -135,6 +136,7 @@ func TestCallsFailAtOnceOnAServerThatIsGoneAndWorkAfterwards(t *testing.T) {
 	}
 }
 
+//fault:redis | the server hangs | SIGSTOP of redis-server | calls end with their context
 func TestCallsEndWithTheirContextOnAServerThatHangs(t *testing.T) {
 	server := redisserver.Start(t)
 	c := config(server)
@@ -152,4 +154,22 @@ func TestCallsEndWithTheirContextOnAServerThatHangs(t *testing.T) {
 	}
 	server.Thaw()
 	eventually(t, "an answer", func() bool { _, err := s.Now(t.Context()); return err == nil })
+}
+
+// TestStreamInfoOfLargeEntries: the first and the last entry are no part of it.
+//
+//fault:redis | The server cuts even the description of a stream, which holds its first and its last entry | client-output-buffer-limit of 100 KB and entries of 1 MiB | the description comes, and the stream can be removed by it
+func TestStreamInfoOfLargeEntries(t *testing.T) {
+	server := redisserver.Start(t)
+	value := strings.Repeat("x", 1<<20)
+	server.Pipe(adds("s", []entry{{"1-1", []string{"f", value}}, {"2-2", []string{"f", value}}}))
+	server.Exec("CONFIG", "SET", "client-output-buffer-limit", "normal 100kb 0 0")
+	s := open(t, config(server))
+	info, err := s.StreamInfo(t.Context(), "s")
+	if want := (segment.StreamInfo{Exists: true, Length: 2, FirstID: at(1, 1), LastID: at(2, 2), EntriesAdded: 2}); err != nil || info != want {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if ok, err := s.Remove(t.Context(), "s", info); !ok || err != nil {
+		t.Errorf("remove: %t, %v", ok, err)
+	}
 }

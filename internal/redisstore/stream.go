@@ -4,31 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/redis/rueidis"
 
 	"korvet-offload/segment"
 )
 
+// opInfo is what errors of the script go by.
+const opInfo = "XINFO STREAM"
+
+// infoScript is XINFO STREAM without the first and the last entry, of which only
+// the id of the first is told: they may be large, and the server may cut a reply
+// that is.
+const infoScript = `local reply = redis.pcall('XINFO', 'STREAM', KEYS[1])
+if reply.err then
+  if string.find(reply.err, 'no such key', 1, true) then return {} end
+  return reply
+end
+local is, told = {}, {}
+for i = 1, #reply, 2 do is[reply[i]] = reply[i + 1] end
+if is['first-entry'] then is['first-entry'] = is['first-entry'][1] end
+for _, name in ipairs({'length', 'last-generated-id', 'max-deleted-entry-id', 'entries-added', 'first-entry'}) do
+  if is[name] then
+    told[#told + 1] = name
+    told[#told + 1] = is[name]
+  end
+end
+return told`
+
 // StreamInfo describes a stream; a key that is not there gives the zero
 // StreamInfo, one of another type segment.ErrWrongType.
 func (s *Store) StreamInfo(ctx context.Context, key string) (segment.StreamInfo, error) {
-	reply, err := s.do(ctx, s.client.B().XinfoStream().Key(key).Build()).AsMap()
+	reply, err := s.look(ctx, s.scripts.info, key).AsMap()
 	if err != nil {
 		return s.noInfo(ctx, key, err)
 	}
-	info, err := readInfo(reply)
-	return info, wrap(ctx, "XINFO STREAM", key, err)
-}
-
-// noInfo tells a key that is not there from a fault, and names the type of
-// one that holds something else.
-func (s *Store) noInfo(ctx context.Context, key string, err error) (segment.StreamInfo, error) {
-	reply, _ := replyText(err)
-	if strings.HasSuffix(reply, "no such key") {
+	if len(reply) == 0 {
 		return segment.StreamInfo{}, nil
 	}
+	info, err := readInfo(reply)
+	return info, wrap(ctx, opInfo, key, err)
+}
+
+// look runs a script that only reads, again if its connection was lost.
+func (s *Store) look(ctx context.Context, script *rueidis.Lua, key string) (reply rueidis.RedisResult) {
+	ctx, done := limit(ctx, s.cfg.timeout())
+	defer done()
+	for range staleTries {
+		if reply = script.Exec(ctx, s.client, []string{key}, nil); !isLost(reply.Error()) {
+			break
+		}
+	}
+	return reply
+}
+
+// noInfo names the type of a key that holds something else.
+func (s *Store) noInfo(ctx context.Context, key string, err error) (segment.StreamInfo, error) {
 	if classify(err) == WrongType {
 		kind, typeErr := s.typeOf(ctx, key)
 		if typeErr != nil {
@@ -36,7 +67,7 @@ func (s *Store) noInfo(ctx context.Context, key string, err error) (segment.Stre
 		}
 		err = errReply("WRONGTYPE it is a " + kind)
 	}
-	return segment.StreamInfo{}, wrap(ctx, "XINFO STREAM", key, err)
+	return segment.StreamInfo{}, wrap(ctx, opInfo, key, err)
 }
 
 func readInfo(reply map[string]rueidis.RedisMessage) (segment.StreamInfo, error) {
@@ -54,7 +85,7 @@ func readInfo(reply map[string]rueidis.RedisMessage) (segment.StreamInfo, error)
 	if added, ok := reply["entries-added"]; ok {
 		info.EntriesAdded, errs[3] = added.AsInt64()
 	}
-	info.FirstID, errs[4] = readFirstID(reply)
+	info.FirstID, errs[4] = readID(reply, "first-entry")
 	if err := errors.Join(errs[:]...); err != nil {
 		return info, fmt.Errorf("%w: %w", errProtocol, err)
 	}
@@ -72,19 +103,6 @@ func readID(reply map[string]rueidis.RedisMessage, name string) (segment.ID, err
 		return segment.ID{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return segment.ParseID(text)
-}
-
-// readFirstID takes the id of the first entry and leaves its fields.
-func readFirstID(reply map[string]rueidis.RedisMessage) (segment.ID, error) {
-	first, ok := reply["first-entry"]
-	if !ok || first.IsNil() {
-		return segment.ID{}, nil
-	}
-	parts, err := first.ToArray()
-	if err != nil || len(parts) == 0 {
-		return segment.ID{}, errors.New("first-entry: not an entry")
-	}
-	return readID(map[string]rueidis.RedisMessage{"first-entry": parts[0]}, "first-entry")
 }
 
 // Pages reads the entries of a stream in order, from one id to another, both

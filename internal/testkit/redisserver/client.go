@@ -46,9 +46,18 @@ func (s *Server) Exec(command ...string) string {
 
 // TryExec is Exec that returns the error.
 func (s *Server) TryExec(command ...string) (string, error) {
+	return s.cli(append([]string{"-s", s.Socket, "-e"}, command...)...)
+}
+
+// TryFollow is TryExec that goes where a cluster's node sends it.
+func (s *Server) TryFollow(command ...string) (string, error) {
+	return s.cli(append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-c", "-e"}, command...)...)
+}
+
+func (s *Server) cli(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "redis-cli", append([]string{"-s", s.Socket, "-e"}, command...)...)
+	cmd := exec.CommandContext(ctx, "redis-cli", args...)
 	cmd.Env = s.cliEnv()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

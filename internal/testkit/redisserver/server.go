@@ -33,11 +33,14 @@ type Server struct {
 	Password string // of the default user; "" when it needs none
 	Socket   string // path of its unix socket
 	CAFile   string // PEM certificate that its TLS port shows; "" without TLS
+	CertFile string // PEM certificate that it takes of clients, with KeyFile; "" = it wants none
+	KeyFile  string
 	Dir      string // its folder
 	BusPort  int    // of a cluster node
 	tls      bool
-	cluster  bool // it is a node of a cluster
-	alone    bool // and serves every slot
+	cluster  bool   // it is a node of a cluster
+	alone    bool   // and serves every slot
+	file     string // a sentinel's configuration; "" = it is none
 
 	t    testing.TB
 	args []string
@@ -97,7 +100,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	}
 	t.Cleanup(s.Stop)
 	for range attempts {
-		s.Port = freePort(t)
+		s.Port, s.BusPort = freePort(t), 0
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
 		err := s.launch()
 		if err == nil {
@@ -141,8 +144,13 @@ func (s *Server) launch() error {
 		args = append(args, "--port", strconv.Itoa(s.Port))
 	}
 	if s.cluster { // the usual bus port, 10000 above, need not exist
-		s.BusPort = freePort(s.t)
+		if s.BusPort == 0 {
+			s.BusPort = freePort(s.t)
+		}
 		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.BusPort))
+	}
+	if s.file != "" {
+		args = []string{s.file, "--sentinel", "--bind", "127.0.0.1", "--dir", s.Dir, "--port", strconv.Itoa(s.Port), "--unixsocket", s.Socket}
 	}
 	cmd := exec.Command("redis-server", append(args, s.args...)...)
 	var log bytes.Buffer
@@ -221,9 +229,9 @@ func (s *Server) AwaitCluster() {
 // await polls until the condition holds.
 func (s *Server) await(what string, condition func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); {
+	for deadline := time.Now().Add(time.Minute); !condition(); {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("redis-server at %s: no %s within 20s", s.Addr, what)
+			s.t.Fatalf("redis-server at %s: no %s within a minute", s.Addr, what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}
@@ -240,6 +248,13 @@ func (s *Server) Stop() {
 	}
 	cmd.Process.Kill() //nolint:errcheck // it may be gone already
 	<-end
+}
+
+// Up says whether the server runs.
+func (s *Server) Up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd != nil
 }
 
 // Restart stops the server and starts it again at the same address.

@@ -29,6 +29,15 @@ func TLS() Option {
 	}
 }
 
+// ClientCertificates makes a TLS port refuse clients that show no certificate of
+// the server's own authority; the server's own one will do. It goes behind TLS.
+func ClientCertificates() Option {
+	return func(_ testing.TB, s *Server) {
+		s.CertFile, s.KeyFile = s.CAFile, filepath.Join(s.Dir, "tls.key")
+		s.args = append(s.args, "--tls-auth-clients", "yes")
+	}
+}
+
 // WriteCertificate writes a self-signed certificate for the loopback address
 // and its key, in PEM.
 func WriteCertificate(t testing.TB, certFile, keyFile string) {
@@ -42,7 +51,7 @@ func WriteCertificate(t testing.TB, certFile, keyFile string) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
