@@ -24,10 +24,11 @@ test: setup test-readers test-network model guards test-go ## every test, with t
 
 test-go:
 	$(GO) vet ./...
-	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /test/guards)
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v korvet-offload/test)
+	$(GO) test -race -timeout 30m -p 1 ./test ./test/torture ./test/load
 
 test-network: ## through a proxy that spoils the connections
-	cd test/network && $(GO) vet ./... && $(GO) test -race ./...
+	cd test/network && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 model: ## every interleaving of the protocol in small worlds; prints what loses something
 	$(GO) vet -tags model ./offload
@@ -37,7 +38,7 @@ guards: ## takes every guard out in turn: somebody must notice
 	$(GO) test -count=1 -timeout 60m ./test/guards
 
 torture: setup ## N random schedules against real processes; SEED=... and N=1 run one again
-	$(GO) test -count=1 -timeout 0 -v ./test/torture -schedules $(N) $(if $(SEED),-seed $(SEED))
+	$(GO) test -count=1 -timeout 4h -run '^TestTorture$$' -v ./test/torture -schedules $(N) $(if $(SEED),-seed $(SEED))
 
 load: setup ## the largest sizes, some of which take GBs of memory
 	$(GO) test -count=1 -timeout 60m -v ./test/load -full

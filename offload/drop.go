@@ -193,6 +193,8 @@ func (d *dropping) dropStream(ctx context.Context, damage error) error {
 		return fmt.Errorf("%w; and stream %s is no whole copy any more (%s): restore one of the two", damage, d.key, describe(d.entry, now))
 	case like == absent:
 		return d.gone(ctx)
+	case like == different && d.begunAnew(now):
+		return d.gone(ctx) // and reported as a stray one from then on
 	case like == different:
 		return fmt.Errorf("%w: stream %s is not what was copied (%s), so it stays; compare it with object %s",
 			segment.ErrStreamChanged, d.key, describe(d.entry, now), d.entry.Object.Path)
@@ -211,6 +213,12 @@ func (d *dropping) dropStream(ctx context.Context, damage error) error {
 		return fmt.Errorf("%w: stream %s, while it was being dropped; it stays until the next look", segment.ErrStreamChanged, d.key)
 	}
 	return d.gone(ctx)
+}
+
+// begunAnew says whether the stream holds nothing of what was copied, and only
+// what came later, while it was being removed: it was, and GONE was not written.
+func (d *dropping) begunAnew(now StreamInfo) bool {
+	return d.job.Stored.Entry.Local == segment.Dropping && now.Length > 0 && now.FirstID.Compare(d.entry.LastID) > 0
 }
 
 func describe(e segment.Entry, now StreamInfo) string {

@@ -111,6 +111,9 @@ func (p *pass) leftovers(ctx context.Context, strays []stray) {
 		if err != nil {
 			p.fault(problemOf(s.partition, s.number.String(), err))
 		}
+		if isOutage(err) { // rolls and copies need not wait for so little
+			return
+		}
 		if err != nil || out.Result != Dropped {
 			continue
 		}

@@ -1,6 +1,8 @@
 package offload
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,4 +123,56 @@ func TestTheLeadIsLostAfterDrops(t *testing.T) {
 	w.produce(key0, 1)
 	worker.Reset()
 	mustDo(t, w.later(worker, time.Minute), "", "segment orders:0/0: stray_stream")
+}
+
+// A store that is down holds up the look at what came back, and nothing else.
+func TestStreamsThatCameBackWhileTheStoreIsDown(t *testing.T) {
+	w := lifeWorld(t, func(*segment.TopicSettings) {})
+	for n := range segment.Number(2) {
+		w.remote(orders0, n, 3, w.now.Add(-time.Hour))
+		w.change(orders0, n, func(e *segment.Entry) { e.Local = segment.Gone })
+	}
+	looks := 0
+	w.hook = func(call string) error {
+		if strings.HasPrefix(call, "before stat") {
+			looks++
+			return fmt.Errorf("stat: %w", ErrStoreDown)
+		}
+		return nil
+	}
+	mustDo(t, runOnce(t, w.worker()), "", "segment orders:0/0: store, segment orders:0/0: stray_stream, segment orders:0/1: stray_stream")
+	if looks != 1 {
+		t.Errorf("%d looks", looks)
+	}
+	w.quiet()
+	mustDo(t, w.later(w.worker(), time.Minute), "orders:0/0 dropped, orders:0/1 dropped", "")
+}
+
+// What comes after the removal and before GONE was written makes a stray stream
+// as well.
+//
+//fault:late-data | An append right after the removal, and the worker dies | In memory | The drop is finished, and the stream is reported as a stray one
+func TestAStrayStreamBeforeGone(t *testing.T) {
+	w := dropWorld(t, false)
+	dead := false
+	w.hook = func(call string) error {
+		if call == "after remove "+key0 {
+			dead = true
+			w.produce(key0, 1)
+		}
+		if dead {
+			return errKilled
+		}
+		return nil
+	}
+	_, _ = w.worker().RunOnce(t.Context())
+	w.quiet()
+	w.mustBe(orders0, "0:DROPPING")
+	worker := w.worker()
+	mustDo(t, w.later(worker, time.Minute), "orders:0/0 dropped", "")
+	w.mustBe(orders0, "0:GONE")
+	mustDo(t, w.later(worker, time.Minute), "", "segment orders:0/0: stray_stream")
+	if n := len(w.streams[key0].all()); n != 1 {
+		t.Errorf("%d entries are left", n)
+	}
 }

@@ -145,8 +145,6 @@ func (b *bucket) classifyAnswer(r request, res minio.ErrorResponse, x *exchange)
 		class = ClassLocked
 	case class == ClassWrongRegion && a.code == "AuthorizationHeaderMalformed" && res.Region == "":
 		class = ClassCredentials
-	case class == ClassDenied && x.off.Abs() > maxSkew:
-		class = ClassClockSkew // HEAD says only 403
 	case class == ClassInvalid && x.region != "" && x.region != b.regionInUse():
 		class = ClassWrongRegion // HEAD says only 400
 	case a.status == http.StatusServiceUnavailable && a.code == "" && isHead(r.op):
@@ -209,7 +207,7 @@ func (b *bucket) hint(r request, class Class, a *answer, region string, x *excha
 	case ClassCredentials:
 		return "check the keys of " + b.source
 	case ClassDenied:
-		return deniedHint(r.op, a, b.cfg.SSE == SSEKMS)
+		return deniedHint(r.op, a, b.cfg.SSE == SSEKMS) + dateHint(x)
 	case ClassFull:
 		return "make room, or raise the quota"
 	case ClassLocked:
@@ -250,6 +248,15 @@ func deniedHint(op string, a *answer, kms bool) string {
 		hint += ", and kms:GenerateDataKey and kms:Decrypt on the key"
 	}
 	return hint
+}
+
+// dateHint names the other reason that a HEAD may be refused for. The answer
+// does not tell, and the Date may be a proxy's.
+func dateHint(x *exchange) string {
+	if !x.head || x.skew.Abs() <= maxSkew {
+		return ""
+	}
+	return fmt.Sprintf("; or this host's clock is wrong: it is off by %s against the Date of the answer", x.skew)
 }
 
 func (b *bucket) classifyNetwork(r request, err error) *Error {

@@ -20,7 +20,8 @@ type request struct {
 func (b *bucket) do(ctx context.Context, r request, attempt func(context.Context, int) error) error {
 	var t tries
 	for n := 1; ; n++ {
-		err, x := b.once(ctx, r, n, attempt)
+		x := &exchange{trial: t.trial}
+		err := b.once(ctx, r, n, x, attempt)
 		if err == nil {
 			return nil
 		}
@@ -38,11 +39,17 @@ func (b *bucket) do(ctx context.Context, r request, attempt func(context.Context
 
 // tries is how the attempts at one request have gone so far.
 type tries struct {
-	failed    int       // not counting those that the store had no time for
-	throttled time.Time // when it first had none; zero = never
-	renewed   bool      // with other credentials
-	corrected bool      // with another clock
+	failed    int            // not counting those that the store had no time for
+	throttled time.Time      // when it first had none; zero = never
+	renewed   bool           // with other credentials
+	corrected int            // how often with another clock
+	trial     *time.Duration // the offset of a clock that is tried with this request alone; nil = none
 }
+
+// maxCorrections is how often a request is signed by another clock: by the
+// store's, and by this host's own again if that one is refused as well; or the
+// other way round.
+const maxCorrections = 2
 
 // again says whether a request is worth another attempt. A store that asks for
 // fewer requests will serve this one when its turn comes, so that such attempts
@@ -65,7 +72,12 @@ func (b *bucket) again(t *tries, err *Error, x *exchange) bool {
 		b.creds.Expire() // what is read next may be newer
 		again, t.renewed = isExpired(err) && !t.renewed, true
 	case ClassClockSkew:
-		again, t.corrected = !t.corrected && b.signer.correct(x), true
+		t.corrected++
+		again = t.corrected <= maxCorrections && b.signer.correct(x)
+	case ClassDenied:
+		if offset, ok := x.otherClock(); ok && t.trial == nil {
+			again, t.trial = true, &offset
+		}
 	}
 	t.failed++
 	return again && t.failed < lim.Attempts
@@ -73,21 +85,19 @@ func (b *bucket) again(t *tries, err *Error, x *exchange) bool {
 
 // once makes one attempt and classifies what comes of it. The time that the
 // attempt has begins when it is its turn.
-func (b *bucket) once(ctx context.Context, r request, n int, attempt func(context.Context, int) error) (*Error, *exchange) {
-	x := new(exchange)
-	round, ended := b.throttle.begin(ctx)
+func (b *bucket) once(ctx context.Context, r request, n int, x *exchange, attempt func(context.Context, int) error) (e *Error) {
+	round, ended := b.throttle.begin(ctx, r.op == "abort")
 	if ended != nil {
-		return b.classify(ctx, r, ended, x), x
+		return b.classify(ctx, r, ended, x)
 	}
 	limit := b.opt.Limits.Request + time.Duration(r.size/b.opt.Limits.MinRate)*time.Second
 	actx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var e *Error
 	defer func() { b.throttle.end(round, e, x) }()
 	if err := attempt(withExchange(actx, x), n); err != nil {
 		e = b.classify(ctx, r, err, x)
 	}
-	return e, x
+	return e
 }
 
 // backoff is the full-jitter wait after the n-th attempt, or what the store

@@ -20,49 +20,54 @@ const steady = time.Minute
 // resigner signs requests again for the store's clock, once the store has said
 // that this host's is wrong. The S3 library signs by the host's clock alone, so
 // this happens behind it; the bodies' hashes are in headers and stay.
+//
+// A Date alone proves nothing, as it may be that of a proxy: the offset that
+// all requests are signed with changes only where the store has refused a
+// request for its clock, by that code.
 type resigner struct {
 	now    func() time.Time
 	creds  *credentials.Credentials
 	offset atomic.Int64 // the store's clock minus this host's, in ns; 0 = sign nothing again
 }
 
-// clock is the time that requests are signed with.
-func (s *resigner) clock() time.Time { return s.now().Add(time.Duration(s.offset.Load())) }
-
-// correct sets the clock by what is known of the difference, and says whether
-// that makes one.
+// correct takes that the store has refused a request for its clock, and says
+// whether the next attempt would be signed with another offset. Only the first
+// of the requests that were signed alike changes it, and the others follow. An
+// offset that is refused in turn was measured against a clock that is not the
+// store's, or this host's has been set since: it is dropped and not replaced,
+// so that what comes next begins with the host's own clock.
 func (s *resigner) correct(x *exchange) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	before := time.Duration(s.offset.Load())
-	offset := -x.skew
-	if offset.Abs() < steady {
-		offset = 0
+	var offset time.Duration
+	if x.offset == 0 && x.skew.Abs() >= steady {
+		offset = -x.skew
 	}
-	s.offset.Store(int64(offset))
-	return (offset - before).Abs() >= steady
+	s.offset.CompareAndSwap(int64(x.offset), int64(offset))
+	return s.offset.Load() != int64(x.offset)
 }
 
-// sign returns the request as it should be sent: itself where the clock is
-// right, or where its signature is none that could be made again.
-func (s *resigner) sign(req *http.Request) *http.Request {
-	if s.offset.Load() == 0 {
-		return req
+// sign returns the request as it should be sent, and the offset that it is
+// signed with: itself where there is none, or where its signature is none that
+// could be made again.
+func (s *resigner) sign(req *http.Request, offset time.Duration) (*http.Request, time.Duration) {
+	if offset == 0 {
+		return req, 0
 	}
 	old, ok := parseAuthorization(req.Header.Get("Authorization"))
 	if !ok {
-		return req
+		return req, 0
 	}
 	keys, err := s.creds.GetWithContext(nil)
 	if err != nil || keys.AccessKeyID != old.key {
-		return req // renewed in between: the answer will say so
+		return req, 0 // renewed in between: the answer will say so
 	}
 	req = req.Clone(req.Context())
-	now := s.clock().UTC()
+	now := s.now().Add(offset).UTC()
 	req.Header.Set("X-Amz-Date", now.Format("20060102T150405Z"))
 	old.scope[0] = now.Format("20060102")
 	req.Header.Set("Authorization", old.authorization(req, keys.SecretAccessKey))
-	return req
+	return req, offset
 }
 
 // authorization is a parsed header of AWS Signature Version 4.

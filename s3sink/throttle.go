@@ -16,7 +16,8 @@ const calm = time.Minute
 // There is no bound until it does. Then half of what was in flight may be; each
 // time as many requests as may be in flight were answered, one more; and all
 // again once the store has been calm for a while. A store that says how long to
-// wait is asked for nothing by anybody meanwhile.
+// wait is asked for nothing by anybody meanwhile, but to forget an upload: that
+// frees it of work, and can't be put off until whoever would do so has ended.
 type throttle struct {
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
@@ -39,11 +40,12 @@ func newThrottle(o Options) *throttle {
 	}}
 }
 
-// begin waits until one more request may be in flight, or the context ends. It
-// returns what end wants to know.
-func (t *throttle) begin(ctx context.Context) (round int, err error) {
+// begin waits until one more request may be in flight, or the context ends. An
+// urgent one does not wait for the time that the store has named. It returns
+// what end wants to know.
+func (t *throttle) begin(ctx context.Context, urgent bool) (round int, err error) {
 	for {
-		round, hold, freed, ok := t.try()
+		round, hold, freed, ok := t.try(urgent)
 		if ok {
 			return round, nil
 		}
@@ -63,14 +65,16 @@ func (t *throttle) begin(ctx context.Context) (round int, err error) {
 }
 
 // try begins a request if it may, and says what to wait for if not.
-func (t *throttle) try() (round int, hold time.Duration, freed <-chan struct{}, ok bool) {
+func (t *throttle) try(urgent bool) (round int, hold time.Duration, freed <-chan struct{}, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
 	if t.limit > 0 && now.Sub(t.asked) >= calm {
 		t.set(0)
 	}
-	hold = t.until.Sub(now)
+	if !urgent {
+		hold = t.until.Sub(now)
+	}
 	ok = hold <= 0 && (t.limit == 0 || t.inFlight < t.limit)
 	if ok {
 		t.inFlight++

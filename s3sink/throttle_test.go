@@ -133,7 +133,7 @@ func newLimiter() *limiter {
 func (l *limiter) beginN(t *testing.T, n int) (round int) {
 	t.Helper()
 	for range n {
-		got, _, _, ok := l.try()
+		got, _, _, ok := l.try(false)
 		if !ok {
 			t.Fatalf("%d in flight, limit %d: it has to wait", l.inFlight, l.limit)
 		}
@@ -176,7 +176,7 @@ func TestThrottleGrowsByOne(t *testing.T) {
 			t.Errorf("limits %v, want %v", l.told, want)
 		}
 		l.beginN(t, 4)
-		if _, _, _, ok := l.try(); ok {
+		if _, _, _, ok := l.try(false); ok {
 			t.Error("five in flight with a limit of four")
 		}
 		time.Sleep(calm) // of the bubble
@@ -196,7 +196,7 @@ func TestThrottleLetsTheNextOneIn(t *testing.T) {
 		begun := make(chan int, 3)
 		for range 3 {
 			waiting.Go(func() {
-				round, err := l.begin(t.Context())
+				round, err := l.begin(t.Context(), false)
 				if err != nil {
 					t.Error(err)
 				}
@@ -226,7 +226,7 @@ func TestThrottleHoldsBackUntilTheTimeNamed(t *testing.T) {
 		round := l.beginN(t, 2)
 		l.endN(1, round, throttled(), 7*time.Second)
 		l.endN(1, round, throttled(), time.Second) // says less; the longer time counts
-		if _, err := l.begin(t.Context()); err != nil || time.Since(start) != 7*time.Second {
+		if _, err := l.begin(t.Context(), false); err != nil || time.Since(start) != 7*time.Second {
 			t.Errorf("begun after %s, %v", time.Since(start), err)
 		}
 	})
@@ -242,7 +242,7 @@ func TestThrottleWaitsNoLongerThanItsContext(t *testing.T) {
 			}
 			before := l.inFlight
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := l.begin(ctx); !errors.Is(err, context.DeadlineExceeded) || l.inFlight != before {
+			if _, err := l.begin(ctx, false); !errors.Is(err, context.DeadlineExceeded) || l.inFlight != before {
 				t.Errorf("%s: %v, %d in flight", name, err, l.inFlight)
 			}
 			cancel()

@@ -69,11 +69,14 @@ func loadCAs(name string) (*x509.CertPool, error) {
 // exchange is what the S3 library does not pass on of the last answer to an
 // attempt.
 type exchange struct {
+	trial *time.Duration // the offset to sign the attempt with; nil = that of all requests
+
 	mu         sync.Mutex
 	status     int
+	head       bool // the answer is to a HEAD, and so has no words
 	retryAfter time.Duration
-	skew       time.Duration // this host's clock minus the store's
-	off        time.Duration // the same of the clock that requests are signed by
+	skew       time.Duration // this host's clock minus the one that the answer is dated by
+	offset     time.Duration // what was added to this host's clock to sign the request
 	region     string        // the bucket's, if the store says so
 }
 
@@ -98,29 +101,43 @@ type observer struct {
 }
 
 func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = o.signer.sign(req)
+	x, observed := req.Context().Value(exchangeKey{}).(*exchange)
+	offset := time.Duration(o.signer.offset.Load())
+	if observed && x.trial != nil {
+		offset = *x.trial
+	}
+	req, offset = o.signer.sign(req, offset)
 	if req.ContentLength >= expectSize {
 		req = req.Clone(req.Context())
 		req.Header.Set("Expect", "100-continue")
 	}
 	res, err := o.next.RoundTrip(req)
-	if x, ok := req.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
-		x.note(res, o.signer.now(), o.signer.clock())
+	if observed && err == nil {
+		x.note(res, o.signer.now(), offset)
 	}
 	return res, err
 }
 
-func (x *exchange) note(res *http.Response, now, signed time.Time) {
+func (x *exchange) note(res *http.Response, now time.Time, offset time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.status = res.StatusCode
+	x.head = res.Request.Method == http.MethodHead
 	x.retryAfter = retryAfter(res.Header.Get("Retry-After"), now)
 	x.region = res.Header.Get("X-Amz-Bucket-Region")
-	x.skew, x.off = 0, 0
+	x.skew, x.offset = 0, offset
 	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		x.skew = now.Sub(date).Truncate(time.Second)
-		x.off = signed.Sub(date).Truncate(time.Second)
 	}
+}
+
+// otherClock is the offset by which a HEAD that was refused may be signed once
+// more: its answer does not say why, and the Date is too far from the clock that
+// it was signed by. ok is false where that is not so.
+func (x *exchange) otherClock() (offset time.Duration, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return -x.skew, x.head && (x.skew+x.offset).Abs() > maxSkew
 }
 
 // retryAfter reads both forms of the header, seconds and date.

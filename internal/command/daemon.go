@@ -91,6 +91,8 @@ func (d *daemon) look(ctx context.Context, s *session) {
 func (d *daemon) lookAtPass(dog *watchdog) {
 	if err := dog.stalled(); err != nil {
 		d.journal.fails(partPass, "the pass hangs; its lease is not renewed any more, and a restart is needed unless it goes on", err)
+	} else if d.journal.isDown(partPass) {
+		d.journal.works(partPass)
 	}
 	if err := dog.silent(); err != nil {
 		d.journal.fails(partAnswer, "the store does not answer; it is asked again", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http/httptrace"
+	"slices"
 	"time"
 
 	"korvet-offload/offload"
@@ -80,8 +81,29 @@ func (w watchedManifests) Each(ctx context.Context, p segment.Partition, take fu
 }
 
 func (w watchedManifests) Peek(ctx context.Context, q []segment.Peek) ([]segment.Peeked, error) {
-	defer w.dog.call("read", "entries of manifests")()
-	return w.Manifests.Peek(ctx, q)
+	return inPieces(q, func(q []segment.Peek) ([]segment.Peeked, error) {
+		defer w.dog.call("read", "entries of manifests")()
+		return w.Manifests.Peek(ctx, q)
+	})
+}
+
+// pieceStep is how many questions are asked in one call: there may be a million
+// streams, and each call has to show that something moves.
+const pieceStep = 10_000
+
+// inPieces asks all questions, some at a time.
+func inPieces[Q, A any](q []Q, ask func([]Q) ([]A, error)) (all []A, err error) {
+	if len(q) <= pieceStep {
+		return ask(q)
+	}
+	for piece := range slices.Chunk(q, pieceStep) {
+		a, err := ask(piece)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a...)
+	}
+	return all, nil
 }
 
 func (w watchedManifests) Change(ctx context.Context, p segment.Partition, c segment.Change) (bool, error) {
@@ -100,8 +122,10 @@ func (w watchedStreams) StreamInfo(ctx context.Context, key string) (offload.Str
 }
 
 func (w watchedStreams) Sizes(ctx context.Context, q []segment.SizeQuery) ([]segment.StreamSize, error) {
-	defer w.dog.call("measure", "streams")()
-	return w.Streams.Sizes(ctx, q)
+	return inPieces(q, func(q []segment.SizeQuery) ([]segment.StreamSize, error) {
+		defer w.dog.call("measure", "streams")()
+		return w.Streams.Sizes(ctx, q)
+	})
 }
 
 func (w watchedStreams) Groups(ctx context.Context, key string) ([]segment.Group, error) {

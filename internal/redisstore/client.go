@@ -22,7 +22,7 @@ type clientSource struct {
 func newClientSource(ctx context.Context, p *primary) (*clientSource, error) {
 	o := p.clientOption()
 	o.ConnWriteTimeout = pageTimeout
-	client, err := connect(ctx, guard(o, maxPageReply))
+	client, err := connect(ctx, guard(o, maxPageReply, maxPageReply))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,10 @@ func (s *clientSession) begin(ctx context.Context) error {
 func (s *clientSession) info(ctx context.Context) (map[string]string, error) {
 	ctx, done := limit(ctx, pageTimeout)
 	defer done()
-	text, err := s.client.Do(ctx, s.client.B().Info().Build()).ToString()
+	text, err := s.client.Do(ctx, s.client.B().Info().Section("replication").Build()).ToString()
+	if noSections(err) {
+		text, err = s.client.Do(ctx, s.client.B().Info().Build()).ToString()
+	}
 	if isLost(err) {
 		err = &errCut{err: err}
 	}

@@ -20,15 +20,17 @@
 //   - Every call ends when its context does, or after the timeout.
 //   - Without a cluster no connection is made to a server that says that it is
 //     a replica. The first write that a server refuses as one (READONLY) ends
-//     every connection, and so does, within some seconds, the word of the
-//     sentinels that another one is the primary; the next command finds it.
+//     every connection, and so does, within some seconds, the word of more than
+//     half of the sentinels that another one is the primary; the next command
+//     finds it.
 //   - Without a cluster a reader says io.EOF only if every page came from one
 //     server that was the primary all the time, from before the first page
 //     until after the last, by its replication id. In a cluster a replica
 //     serves no page, and a page may come from each node that the key was at.
 //   - What makes no sense in an answer, however it was meant, is an error of that
-//     connection: in a page no length is believed before the bytes are there, and
-//     elsewhere none beyond 64 MiB.
+//     connection, and so is a message that nobody asked for: in a page no length is
+//     believed before the bytes are there, and elsewhere none that takes more than
+//     256 MiB.
 //   - Errors name the command, the key and what to do, are of a closed list
 //     of classes, and never hold the password.
 //

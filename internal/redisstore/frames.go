@@ -8,11 +8,12 @@ import "fmt"
 // nested too deep.
 type frames struct {
 	limit int64 // bytes of one message; elements count as elementBytes each from when they are announced
+	text  int64 // bytes of one text, which the client sets aside when it is announced
 
-	whole int64 // messages so far, pushes aside
+	whole int64 // messages so far
 
 	open  []int64 // elements yet to come, of each level
-	push  bool    // the message that has begun is a push
+	owed  int64   // and of all levels
 	size  int64   // of the message so far
 	skip  int64   // bytes of a text yet to come
 	mark  byte    // of the line that has begun; 0 = none has
@@ -24,8 +25,9 @@ type frames struct {
 
 const (
 	maxDepth     = 16
-	maxElements  = 2 << 20 // in one list
-	elementBytes = 64      // what the client sets aside for an announced element
+	elementBytes = 64                      // at least what the client sets aside for an announced element
+	maxElements  = maxClaim / elementBytes // that are announced and have not come
+	maxClaim     = 256 << 20               // bytes that the client may set aside for what has not come
 )
 
 // feed takes the next bytes.
@@ -69,12 +71,12 @@ func (f *frames) next(c byte) error {
 
 // begin takes the first byte of a line.
 func (f *frames) begin(c byte) error {
-	if !known(c) || c == '>' && len(f.open) > 0 {
+	if !known(c) {
 		return fmt.Errorf("%w: a message that begins with byte %d", errProtocol, c)
 	}
 	f.mark, f.last, f.line, f.value, f.minus = c, 0, 0, 0, false
 	if len(f.open) == 0 {
-		f.size, f.push = 0, c == '>'
+		f.size = 0
 	}
 	return nil
 }
@@ -95,39 +97,64 @@ func (f *frames) endLine() error {
 	mark, n := f.mark, f.value
 	f.mark = 0
 	f.size += int64(f.line)
+	var err error
 	switch {
 	case f.minus && (n != 1 || mark == '%'), mark == '_' && f.line != 1, mark == '#' && f.line != 2:
-		return fmt.Errorf("%w: a value that is none", errProtocol)
+		err = fmt.Errorf("%w: a value that is none", errProtocol)
 	case !counts(mark), f.minus:
 		f.element()
 	case holdsText(mark):
-		f.skip = n + 2
-		f.size += f.skip
+		err = f.beginText(n)
+	case mark == '%':
+		err = f.beginList(2 * n)
 	default:
-		if mark == '%' {
-			n *= 2
-		}
-		if f.size += n * elementBytes; n > maxElements {
-			return fmt.Errorf("%w: a list of %d elements", errProtocol, n)
-		}
-		f.open = append(f.open, n)
-		if len(f.open) > maxDepth {
-			return fmt.Errorf("%w: nested too deep", errProtocol)
-		}
-		f.settle()
+		err = f.beginList(n)
 	}
-	if f.size > f.limit {
-		return advised{fmt.Errorf("%w: a reply of more than %d bytes, which nothing that is asked for may have: see what is so large there", errProtocol, f.limit)}
+	if err == nil && f.size > f.limit {
+		err = tooLarge("a reply of more than", f.limit, "bytes")
 	}
+	return err
+}
+
+func (f *frames) beginText(n int64) error {
+	if n > f.text {
+		return tooLarge("a text of", n, "bytes")
+	}
+	f.skip = n + 2
+	f.size += f.skip
 	return nil
+}
+
+func (f *frames) beginList(n int64) error {
+	f.size += n * elementBytes
+	f.owed += n
+	f.open = append(f.open, n)
+	switch {
+	case len(f.open) > maxDepth:
+		return fmt.Errorf("%w: nested too deep", errProtocol)
+	case f.owed > maxElements:
+		return tooLarge("a list of", n, "elements")
+	}
+	f.settle()
+	return nil
+}
+
+func tooLarge(what string, n int64, of string) error {
+	return advised{fmt.Errorf("%w: %s %d %s, which nothing that is asked for may have: see what is so large there", errProtocol, what, n, of)}
 }
 
 // element notes that one is whole.
 func (f *frames) element() {
-	if n := len(f.open); n > 0 {
-		f.open[n-1]--
-	}
+	f.count(len(f.open))
 	f.settle()
+}
+
+// count takes one off what is yet to come at a depth; at 0 there is nothing.
+func (f *frames) count(depth int) {
+	if depth > 0 {
+		f.open[depth-1]--
+		f.owed--
+	}
 }
 
 // settle ends the levels that are complete, and with the last the message.
@@ -137,17 +164,15 @@ func (f *frames) settle() {
 			return
 		}
 		f.open = f.open[:n-1]
-		if n > 1 {
-			f.open[n-2]--
-		}
+		f.count(n - 1)
 	}
-	if !f.push {
-		f.whole++
-	}
+	f.whole++
 }
 
 // known says whether a message may begin with a mark. Attributes, and texts
-// and lists without a length, are of the protocol and sent by no server.
+// and lists without a length, are of the protocol and sent by no server. Pushes
+// are sent to those who have subscribed to something, or track keys: nobody
+// here does, and the client ends the program at one that it does not expect.
 func known(mark byte) bool {
 	switch mark {
 	case '+', '-', ':', ',', '#', '_', '(':
@@ -159,7 +184,7 @@ func known(mark byte) bool {
 // counts says whether a number of bytes or elements follows a mark.
 func counts(mark byte) bool {
 	switch mark {
-	case '*', '%', '~', '>':
+	case '*', '%', '~':
 		return true
 	}
 	return holdsText(mark)

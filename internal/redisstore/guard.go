@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	maxReply     = 64 << 20             // of the general client: lists of topics, settings, parts of manifests
-	maxPageReply = segment.MaxPageBytes // of pages that it fetches
+	maxReply     = 512 << 20            // of the general client: lists of all topics, settings, parts of manifests
+	maxPageReply = segment.MaxPageBytes // of pages that it fetches, and of a text in one
 )
 
 // guard puts itself between the general client and its connections. The
 // client believes every length, and ends the program at a message that nobody
-// asked for; here both are an error of that connection.
-func guard(o rueidis.ClientOption, limit int64) rueidis.ClientOption {
+// asked for; here both are an error of that connection. limit is of a reply,
+// text of a text in one: what comes takes memory as it comes, and a text when
+// it is announced.
+func guard(o rueidis.ClientOption, limit, text int64) rueidis.ClientOption {
 	inner := o
-	asked := o.Sentinel.MasterSet == "" // a sentinel may tell things unasked
 	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 		nc, err := inner.DialCtxFn(ctx, addr, d, t)
 		if err != nil {
 			return nil, err
 		}
-		return &guarded{Conn: nc, asked: asked, in: frames{limit: limit}, out: frames{limit: 1 << 62}}, nil
+		return &guarded{Conn: nc, in: frames{limit: limit, text: text}, out: frames{limit: 1 << 62, text: 1 << 62}}, nil
 	}
 	return o
 }
@@ -37,10 +38,9 @@ func guard(o rueidis.ClientOption, limit int64) rueidis.ClientOption {
 // sense. It is read by one goroutine and written by one.
 type guarded struct {
 	net.Conn
-	asked bool // no more answers than questions
-	in    frames
-	out   frames
-	sent  atomic.Int64 // questions
+	in   frames
+	out  frames
+	sent atomic.Int64 // questions
 }
 
 // Read passes on what came. What breaks the protocol is not passed on.
@@ -49,7 +49,7 @@ func (g *guarded) Read(b []byte) (int, error) {
 	if ferr := g.in.feed(b[:n]); ferr != nil {
 		return 0, ferr
 	}
-	if sent := g.sent.Load(); g.asked && g.in.whole > sent {
+	if g.in.whole > g.sent.Load() {
 		return 0, fmt.Errorf("%w: an answer to no question", errProtocol)
 	}
 	return n, err

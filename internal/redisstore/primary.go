@@ -62,7 +62,7 @@ func (p *primary) connect(ctx context.Context, addr string) (*conn, error) {
 	case p.sentinels == nil:
 		addr = p.option.InitAddress[0]
 	default:
-		if addr, err = p.sentinels.find(ctx); err != nil {
+		if addr, _, err = p.sentinels.find(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -81,20 +81,40 @@ func (p *primary) setUp(c *conn, o *rueidis.ClientOption) error {
 	if err := c.handshake(o); err != nil || p.cluster {
 		return err
 	}
-	var info map[string]string
-	switch reply, err := c.question("INFO"); {
-	case err == nil:
-		info = infoLines(string(reply))
-	case classify(err) != Permission:
+	info, err := c.replication()
+	if err != nil && classify(err) != Permission {
 		return err
 	}
 	c.origin = originOf(info)
 	return p.fits(c, info)
 }
 
+// replication is what the server says of its part in replication. The rest of
+// INFO may be of any length, since servers count errors by their words.
+func (c *conn) replication() (map[string]string, error) {
+	reply, err := c.question("INFO", "replication")
+	if noSections(err) {
+		reply, err = c.question("INFO")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return infoLines(string(reply)), nil
+}
+
+// noSections says whether a server answers INFO with an error that may mean that
+// it gives no such part of it.
+func noSections(err error) bool {
+	_, answered := replyText(err)
+	return answered && classify(err) == Other
+}
+
 // originOf names the history that a server has the data of: whenever a server
 // starts or becomes a primary it begins a new one. "" where the server does not
-// say.
+// say. A primary also begins one when its first replica comes, or has been gone
+// for long. It is the same server then, which nothing else that is asked for
+// shows: its connections are made anew, once, and a stream that was being read
+// is read again.
 func originOf(info map[string]string) string { return info["master_replid"] }
 
 // fits says whether a server is one that the settings can mean.
@@ -132,11 +152,11 @@ func (p *primary) confirm(c *conn) error {
 	if c.origin == "" {
 		return nil
 	}
-	reply, err := c.question("INFO", "replication")
+	info, err := c.replication()
 	if err != nil {
 		return err
 	}
-	return sameOrigin(infoLines(string(reply)), c.origin)
+	return sameOrigin(info, c.origin)
 }
 
 func sameOrigin(info map[string]string, origin string) error {
@@ -167,7 +187,8 @@ func (p *primary) demoted(before time.Time) {
 }
 
 // leave ends the connections to what was the primary before the one of this
-// origin: it may be gone without a word, or be a primary still by its own.
+// origin: it may be gone without a word, or be a primary still by its own. What
+// the new one calls its origin of before is just that server's.
 func (p *primary) leave(origin string) {
 	p.end(func(c *conn) bool { return origin != "" && c.origin != origin })
 }
@@ -176,8 +197,7 @@ func (p *primary) leave(origin string) {
 // handed over goes on taking writes, which are lost, for ten seconds or more.
 const pollInterval = 2 * time.Second
 
-// follow asks the sentinels again and again until ctx ends, and ends the
-// connections to what they do not name any more.
+// follow heeds the sentinels again and again until ctx ends.
 func (p *primary) follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -187,9 +207,16 @@ func (p *primary) follow(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if now, err := p.sentinels.find(ctx); err == nil {
-			p.end(func(c *conn) bool { return c.addr != now })
-		}
+		p.heed(ctx)
+	}
+}
+
+// heed asks the sentinels and ends the connections to what they do not name any
+// more. Without a majority all stays: a sentinel that was cut off names the
+// primary of before, and two may call one server by two names.
+func (p *primary) heed(ctx context.Context) {
+	if now, most, err := p.sentinels.find(ctx); err == nil && most {
+		p.end(func(c *conn) bool { return c.addr != now })
 	}
 }
 

@@ -27,8 +27,9 @@ type sentinels struct {
 // opSentinel is what errors of sentinels go by.
 const opSentinel = "SENTINEL"
 
-// sentinelTimeout bounds how long one sentinel is waited for: another one may
-// know.
+// sentinelTimeout bounds how long one sentinel is waited for, and so does half
+// the timeout of a connection: another one may know, and the other half is for
+// the primary.
 const sentinelTimeout = 2 * time.Second
 
 // testimony is what one sentinel has said.
@@ -39,10 +40,11 @@ type testimony struct {
 
 // find asks all sentinels at once and returns the address that more than half
 // of them name, as soon as they do: one that was cut off from the others may
-// still name the primary of before. Where no such half is to be had, the address
-// counts that most of those name that answer.
-func (s *sentinels) find(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(sentinelTimeout, s.option.Dialer.Timeout))
+// still name the primary of before. Where no such half is to be had, most is
+// false and the address the one that most of those name that answer, which is
+// good enough to connect to.
+func (s *sentinels) find(ctx context.Context) (addr string, most bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(sentinelTimeout, s.option.Dialer.Timeout/2))
 	said := make(chan testimony, len(s.addrs))
 	var asking sync.WaitGroup
 	defer func() { // the others are told to stop, and waited for
@@ -68,13 +70,13 @@ func (s *sentinels) find(ctx context.Context) (string, error) {
 			best = t.primary
 		}
 		if 2*votes[best] > len(s.addrs) {
-			return best, nil
+			return best, true, nil
 		}
 	}
 	if best == "" {
-		return "", s.nobody(errs)
+		return "", false, s.nobody(errs)
 	}
-	return best, nil
+	return best, false, nil
 }
 
 // nobody chooses among the errors of sentinels of which none knows a primary

@@ -43,7 +43,7 @@ func Open(ctx context.Context, c Config, topics []segment.TopicPattern, streams 
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect(ctx, guard(p.clientOption(), maxReply))
+	client, err := connect(ctx, guard(p.clientOption(), maxReply, maxClaim))
 	if err != nil {
 		p.close()
 		return nil, err

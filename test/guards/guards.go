@@ -69,7 +69,7 @@ func copyGuards() []Guard {
 		},
 		{
 			Name: "what lies at the path is compared before it is adopted", Against: "a foreign file is taken for the segment",
-			Cuts:    []Cut{{"offload/copy.go", "	if !c.matches(info) {\n		return false, nil\n	}\n	body", "	if !c.matches(info) {\n		c.object = info\n		return true, nil\n	}\n	body"}, {"offload/copy.go", "	if !whole {\n", "	if false {\n"}},
+			Cuts:    []Cut{{"offload/copy.go", "	if !c.matches(info) {\n		return false, nil\n	}\n	sum", "	if !c.matches(info) {\n		return true, nil\n	}\n	sum"}, {"offload/copy.go", "	if !whole {\n", "	if false {\n"}},
 			Package: core, Test: scenario("another_file_lies_at_the_path"), Model: true, Finds: "wrong_object:",
 		},
 		{

@@ -65,22 +65,8 @@ func (p *play) atRest(part segment.Partition, s segment.Stored) bool {
 		return p.hasLate(key) && p.Do("EXISTS", key) == int64(1)
 	case e.Tier == segment.Remote && e.Local == segment.Gone:
 		return part.Topic != short || p.hasLate(key) && p.Do("EXISTS", key) == int64(1)
-	case e.Tier == segment.Remote && e.Local == segment.Dropping:
-		return p.isAnother(key, e)
 	}
 	return false
-}
-
-// isAnother says whether the stream of a segment was removed, and another one
-// has come since with the same key, before GONE was written. It is reported,
-// and the entry stays.
-func (p *play) isAnother(key string, e segment.Entry) bool {
-	messages, err := p.ReadStream(key, "-", "+")
-	if err != nil || len(messages) == 0 {
-		return false
-	}
-	first, err := segment.ParseID(messages[0].ID)
-	return err == nil && first.Compare(e.LastID) > 0
 }
 
 // judge has the checker look at what is left.
@@ -91,7 +77,7 @@ func (p *play) judge() {
 	report := p.Judge(partitions(), checker.Rules{May: p.may(time.Now().UnixMilli()), Settled: true, OrphanAge: time.Hour})
 	for _, f := range report.Findings {
 		switch {
-		case f.Kind == checker.Stray && p.allLate(f), f.Kind == checker.Late && p.allLate(f) && p.replaced(f):
+		case f.Kind == checker.Stray && p.allLate(f):
 			p.tally.Add(Strays, len(f.IDs))
 		case p.touched[f.Key] && (f.Kind == checker.Late || f.Kind == checker.StreamGone):
 		default:
@@ -99,18 +85,6 @@ func (p *play) judge() {
 		}
 	}
 	p.count(report)
-}
-
-// replaced says whether a finding is about a segment whose stream is another one.
-func (p *play) replaced(f checker.Finding) bool {
-	for _, part := range partitions() {
-		for _, s := range p.stored(part) {
-			if part.String() == f.Partition && s.Number.String() == f.Segment {
-				return s.Entry.Local == segment.Dropping && p.isAnother(p.key(part, s), s.Entry)
-			}
-		}
-	}
-	return false
 }
 
 func (p *play) allLate(f checker.Finding) bool {
