@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"korvet-offload/segment"
@@ -55,17 +56,17 @@ func (r record) encode() string {
 
 func parseRecord(topic, raw string) (record, error) {
 	r := record{Settings: segment.DefaultTopicSettings()}
-	if err := json.Unmarshal([]byte(raw), &r); err != nil || r.V != recordVersion {
-		return r, fmt.Errorf("%w: the record of topic %s is not one of version %d", segment.ErrTopicSetting, topic, recordVersion)
-	}
 	if err := segment.ValidateTopic(topic); err != nil {
 		return r, err
+	}
+	if err := json.Unmarshal([]byte(raw), &r); err != nil || r.V != recordVersion || r.RemovedAt < 0 {
+		return r, fmt.Errorf("%w: the record of topic %s is not one of version %d", segment.ErrTopicSetting, topic, recordVersion)
 	}
 	if r.Settings.Partitions < 1 || r.Settings.Partitions > segment.MaxPartitions {
 		return r, fmt.Errorf("%w: the record of topic %s has %d partitions", segment.ErrTopicSetting, topic, r.Settings.Partitions)
 	}
 	if err := r.Settings.Check(); err != nil {
-		return r, fmt.Errorf("%w: the record of topic %s: %w", segment.ErrTopicSetting, topic, err)
+		return r, fmt.Errorf("%w: the record of topic %s: %s", segment.ErrTopicSetting, topic, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func FuzzRecord(f *testing.F) {
 		if err == nil {
 			checkRecord(t, topic, r)
 		}
+		if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
+			t.Fatalf("more than one line: %q", err)
+		}
 		cfg := DefaultConfig()
 		cfg.DeleteRemovedTopics = doomed
 		gone := newRoster(nil, map[string]string{topic: raw}, false, cfg, time.UnixMilli(now))
@@ -46,7 +50,7 @@ func FuzzRecord(f *testing.F) {
 func checkRecord(t *testing.T, topic string, r record) {
 	t.Helper()
 	s := r.Settings
-	if s.RetentionMs < -1 || s.RetentionBytes < -1 || s.LocalRetentionMs < -2 || s.LocalRetentionBytes < -2 ||
+	if r.RemovedAt < 0 || s.RetentionMs < -1 || s.RetentionBytes < -1 || s.LocalRetentionMs < -2 || s.LocalRetentionBytes < -2 ||
 		s.SegmentMs < 1 || s.SegmentBytes < 1 || s.AverageMessageBytes < 0 || s.SegmentEntries < 0 {
 		t.Fatalf("topic %s goes on with %+v", topic, r)
 	}

@@ -250,10 +250,10 @@ func deniedHint(op string, a *answer, kms bool) string {
 	return hint
 }
 
-// dateHint names the other reason that a HEAD may be refused for. The answer
-// does not tell, and the Date may be a proxy's.
+// dateHint names the other reason that a HEAD may have been refused for. The
+// answer does not tell, and the Date may be a proxy's.
 func dateHint(x *exchange) string {
-	if !x.head || x.skew.Abs() <= maxSkew {
+	if !x.oddlyDated() && x.trial == nil {
 		return ""
 	}
 	return fmt.Sprintf("; or this host's clock is wrong: it is off by %s against the Date of the answer", x.skew)

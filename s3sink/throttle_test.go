@@ -113,6 +113,22 @@ func TestRetryAfterHoldsAllBack(t *testing.T) {
 	}
 }
 
+// Who cleans up after an upload that failed has less time than a store may ask
+// for, and nobody does it later.
+//
+//fault:store | An upload in parts fails while the store asks for nothing for some time | A stub that names 7 s, then is asked to abort an upload | The abort is sent at once
+func TestAbortsAreNotHeldBack(t *testing.T) {
+	b := newBench(t, Limits{}, s3Error(503, "SlowDown", "", "Retry-After", "7"), s3Error(404, "NoSuchUpload", ""))
+	b.opt.Sleep = func(context.Context, time.Duration) error { return context.Canceled }
+	if _, err := b.Put(t.Context(), upload("k", []byte("body"))); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	b.abortParts(t.Context(), request{op: "put", key: "k"}, "id")
+	if asked := b.stub.requests(); len(asked) != 2 || asked[1].Method != http.MethodDelete || len(b.waits) != 0 {
+		t.Errorf("after waits of %v, asked %d times", b.waits, len(asked))
+	}
+}
+
 // throttled is what a request comes to that the store has no time for.
 func throttled() *Error { return &Error{Class: ClassThrottled, Err: errors.New("slow down")} }
 

@@ -101,14 +101,15 @@ type observer struct {
 }
 
 func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, observed := req.Context().Value(exchangeKey{}).(*exchange)
+	ctx := req.Context()
+	x, observed := ctx.Value(exchangeKey{}).(*exchange)
 	offset := time.Duration(o.signer.offset.Load())
 	if observed && x.trial != nil {
 		offset = *x.trial
 	}
 	req, offset = o.signer.sign(req, offset)
 	if req.ContentLength >= expectSize {
-		req = req.Clone(req.Context())
+		req = req.Clone(ctx)
 		req.Header.Set("Expect", "100-continue")
 	}
 	res, err := o.next.RoundTrip(req)
@@ -132,12 +133,18 @@ func (x *exchange) note(res *http.Response, now time.Time, offset time.Duration)
 }
 
 // otherClock is the offset by which a HEAD that was refused may be signed once
-// more: its answer does not say why, and the Date is too far from the clock that
-// it was signed by. ok is false where that is not so.
+// more: its answer does not say why, and the Date may. ok is false where it does
+// not.
 func (x *exchange) otherClock() (offset time.Duration, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return -x.skew, x.head && (x.skew+x.offset).Abs() > maxSkew
+	return -x.skew, x.oddlyDated()
+}
+
+// oddlyDated says whether a HEAD was signed by a clock that S3 would refuse, if
+// the Date of the answer were its own. The caller holds the lock.
+func (x *exchange) oddlyDated() bool {
+	return x.head && (x.skew+x.offset).Abs() > maxSkew
 }
 
 // retryAfter reads both forms of the header, seconds and date.

@@ -191,12 +191,15 @@ func TestSlowIsNotHung(t *testing.T) {
 		go func() {
 			tick := time.NewTicker(time.Minute)
 			defer tick.Stop()
-			for ctx.Err() == nil {
+			for {
 				if err := d.stalled(); err != nil {
 					t.Error(err)
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
 					return
 				}
-				<-tick.C
 			}
 		}()
 		if _, err := p.Store.Put(ctx, offload.Upload{Path: "a", Body: bytes.NewReader([]byte("x")), Size: 1}); err != nil {
