@@ -175,7 +175,15 @@ func (s source) testAround(at token.Pos) string {
 	return ""
 }
 
-func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// upper begins a text with a capital letter, unless it begins with the name of
+// a setting or the like.
+func upper(text string) string {
+	first, _, _ := strings.Cut(text, " ")
+	if strings.ContainsAny(first, "_:-/.0123456789") || slices.Contains([]string{"maxmemory", "config"}, first) {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
 
 // A line that is wrong is found.
 func TestFaultLines(t *testing.T) {

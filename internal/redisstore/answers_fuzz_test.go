@@ -81,7 +81,8 @@ func FuzzAnswers(f *testing.F) {
 	for i := range calls() {
 		for _, reply := range []string{"*10\r\n+length\r\n:1\r\n+last-generated-id\r\n$3\r\n5-1\r\n+entries-added\r\n:-1\r\n+first-entry\r\n$3\r\n5-1\r\n+x\r\n_\r\n",
 			"*1\r\n*8\r\n+name\r\n+g\r\n+pending\r\n:1\r\n", "*4\r\n:1\r\n$3\r\n5-1\r\n$3\r\n5-1\r\n*1\r\n*2\r\n+me\r\n$1\r\n1\r\n", "*2\r\n$1\r\n7\r\n*2\r\n$1\r\n0\r\n$1\r\nx\r\n", ":5\r\n",
-			"$24\r\n# Memory\r\nmaxmemory:-1x\r\n\r\n", "*1\r\n*2\r\n$3\r\n5-1\r\n*2\r\n+f\r\n+v\r\n", "-LOADING x\r\n", "%1\r\n+length\r\n*0\r\n"} {
+			"$24\r\n# Memory\r\nmaxmemory:-1x\r\n\r\n", "*1\r\n*2\r\n$3\r\n5-1\r\n*2\r\n+f\r\n+v\r\n", "-LOADING x\r\n", "%1\r\n+length\r\n*0\r\n",
+			">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"} {
 			f.Add(uint8(i), reply)
 		}
 	}

@@ -28,9 +28,9 @@
 //     until after the last, by its replication id. In a cluster a replica
 //     serves no page, and a page may come from each node that the key was at.
 //   - What makes no sense in an answer, however it was meant, is an error of that
-//     connection, and so is a message that nobody asked for: in a page no length is
-//     believed before the bytes are there, and elsewhere none that takes more than
-//     256 MiB.
+//     connection, and so is a message that nobody asked for: in a page the direct
+//     reader believes no length before the bytes are there; elsewhere none is believed
+//     by which a list, or a text outside of pages, would take more than 256 MiB.
 //   - Errors name the command, the key and what to do, are of a closed list
 //     of classes, and never hold the password.
 //

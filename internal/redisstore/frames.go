@@ -145,12 +145,12 @@ func tooLarge(what string, n int64, of string) error {
 
 // element notes that one is whole.
 func (f *frames) element() {
-	f.count(len(f.open))
+	f.came(len(f.open))
 	f.settle()
 }
 
-// count takes one off what is yet to come at a depth; at 0 there is nothing.
-func (f *frames) count(depth int) {
+// came takes one off what is yet to come at a depth; at 0 there is nothing.
+func (f *frames) came(depth int) {
 	if depth > 0 {
 		f.open[depth-1]--
 		f.owed--
@@ -164,7 +164,7 @@ func (f *frames) settle() {
 			return
 		}
 		f.open = f.open[:n-1]
-		f.count(n - 1)
+		f.came(n - 1)
 	}
 	f.whole++
 }

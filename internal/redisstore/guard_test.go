@@ -7,8 +7,12 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
+
+	"github.com/redis/rueidis"
 
 	"korvet-offload/internal/testkit/redisproxy"
 	"korvet-offload/internal/testkit/redisserver"
@@ -27,10 +31,9 @@ func TestFramesCountMessages(t *testing.T) {
 		"*2\r\n*1\r\n:1\r\n*0\r\n":                                     1,
 		"*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n+":             1,
 		"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n%1\r\n+c\r\n~1\r\n_\r\n+OK\r\n": 2,
-		">2\r\n+a\r\n*1\r\n:1\r\n:1\r\n":                               1,
 		"*3\r\n:1\r\n:2\r\n":                                           0,
 	} {
-		whole, bytewise := frames{limit: 1000}, frames{limit: 1000}
+		whole, bytewise := frames{limit: 1000, text: 1000}, frames{limit: 1000, text: 1000}
 		err := whole.feed([]byte(text))
 		for i := range len(text) {
 			err = errors.Join(err, bytewise.feed([]byte(text[i:i+1])))
@@ -41,19 +44,49 @@ func TestFramesCountMessages(t *testing.T) {
 	}
 }
 
-//fault:redis | A server answers nonsense | lengths of 2^62, negative or missing ones, unknown marks, endless lines, deep nesting, told to the reader of frames | each is an error before anything is believed
+//fault:redis | A server answers nonsense | lengths of 2^62, negative or missing ones, unknown marks, endless lines, deep nesting, messages to subscribers, told to the reader of frames | each is an error before anything is believed
 func TestFramesRefuseNonsense(t *testing.T) {
 	for name, text := range map[string]string{
 		"another protocol": "HTTP/1.1 400 Bad Request\r\n", "a nul": "\x00", "a list of 2^62": "*4611686018427387904\r\n", "a text of 2^62": "$4611686018427387904\r\n",
-		"a text of 2^33": "$8589934592\r\n", "a list that is too long": "*1048577\r\n", "a map that is too long": "%524289\r\n",
+		"a text of 2^33": "$8589934592\r\n", "a text that is too long": fmt.Sprintf("$%d\r\n", maxClaim+1),
+		"a list that is too long": fmt.Sprintf("*%d\r\n", maxElements+1), "a map that is too long": fmt.Sprintf("%%%d\r\n", maxElements/2+1),
 		"a negative list": "*-2\r\n", "a negative map": "%-1\r\n", "a negative text": "$-5\r\n", "a number that is none": "*1x\r\n", "without a carriage return": "*55\n:1\r\n",
 		"a carriage return inside": "$1\r0\r\n", "a list without a length": "*?\r\n", "an attribute": "|1\r\n", "a line without an end": "+" + strings.Repeat("x", maxErrLine+1),
-		"nested too deep": strings.Repeat("*1\r\n", maxDepth+1), "long null": "_x\r\n", "long bool": "#true\r\n", "a push inside": "*1\r\n>1\r\n",
-		"many lists": "*4\r\n" + strings.Repeat("*300000\r\n", 4), "much text": "*9\r\n" + strings.Repeat("$32000000\r\n"+strings.Repeat("x", 32000000)+"\r\n", 3),
+		"nested too deep": strings.Repeat("*1\r\n", maxDepth+1), "long null": "_x\r\n", "long bool": "#true\r\n", "a push": ">2\r\n+a\r\n:1\r\n", "a push inside": "*1\r\n>1\r\n",
+		"long lists, one in another": strings.Repeat(fmt.Sprintf("*%d\r\n", maxElements/2), 3),
 	} {
-		f := frames{limit: maxReply}
+		f := frames{limit: maxReply, text: maxClaim}
 		if err := f.feed([]byte(text)); !errors.Is(err, errProtocol) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFramesBoundAReply(t *testing.T) {
+	for name, text := range map[string]string{
+		"a text": "$10000\r\n", "texts": "*9\r\n" + strings.Repeat("$3000\r\n"+strings.Repeat("x", 3000)+"\r\n", 4), "lines": "*9\r\n" + strings.Repeat("+"+strings.Repeat("x", 3000)+"\r\n", 4),
+		"a list": "*157\r\n", "lists": "*2\r\n*70\r\n" + strings.Repeat("_\r\n", 70) + "*90\r\n",
+	} {
+		f := frames{limit: 10_000, text: 10_000}
+		if err := f.feed([]byte(text)); !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "more than 10000 bytes") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if size := unsafe.Sizeof(rueidis.RedisMessage{}); size > elementBytes {
+		t.Errorf("the client sets aside %d bytes for an element", size)
+	}
+}
+
+// What is asked for as a whole grows with the number of topics.
+func TestFramesOfManyTopics(t *testing.T) {
+	for name, text := range map[string]string{
+		"records of known topics": "%200000\r\n" + strings.Repeat("$9\r\norders-12\r\n$256\r\n"+strings.Repeat("x", 256)+"\r\n", 200_000),
+		"a set of names":          "~800000\r\n" + strings.Repeat("$30\r\n"+strings.Repeat("x", 30)+"\r\n", 800_000),
+		"a registry as JSON":      "$70000000\r\n" + strings.Repeat("x", 70_000_000) + "\r\n",
+	} {
+		f := frames{limit: maxReply, text: maxClaim}
+		if err := f.feed([]byte(text)); err != nil || f.whole != 1 {
+			t.Errorf("%s: %d messages, %v", name, f.whole, err)
 		}
 	}
 }
@@ -153,6 +186,28 @@ func TestAnAnswerToNoQuestion(t *testing.T) {
 	}
 }
 
+// The client ends the program at a message to a subscriber that it did not
+// expect, once several commands share a connection.
+//
+//fault:redis | A server sends a message as to a subscriber, and nobody has subscribed | a proxy puts one before the answer, while many commands share a connection | an error of that connection, no crash, and later commands are answered
+func TestAPushToNobody(t *testing.T) {
+	real := redisserver.Start(t)
+	push := func(w io.Writer) {
+		io.WriteString(w, ">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n") //nolint:errcheck // a test's connection
+	}
+	s := open(t, Config{URI: "redis://" + redisproxy.Start(t, real.Addr, lies("TIME", redisproxy.Fate{Say: push})), Layout: segment.DefaultLayout(), Timeout: 5 * time.Second})
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			if _, err := s.Now(t.Context()); ClassOf(err) != Protocol && ClassOf(err) != Unavailable {
+				t.Errorf("class %q, %v", ClassOf(err), err)
+			}
+		})
+	}
+	asking.Wait()
+	eventually(t, "another command is answered", func() bool { _, err := s.StreamInfo(t.Context(), "s"); return ClassOf(err) == "" })
+}
+
 // strange are answers that the protocol allows, and that no command gives.
 func strange() map[string]string {
 	return map[string]string{
@@ -219,7 +274,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add([]byte(text), 3)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, cut int) {
-		whole, parts := frames{limit: 1 << 20}, frames{limit: 1 << 20}
+		whole, parts := frames{limit: 1 << 20, text: 1 << 19}, frames{limit: 1 << 20, text: 1 << 19}
 		err := whole.feed(text)
 		cut = min(max(cut, 0), len(text))
 		perr := parts.feed(text[:cut])

@@ -12,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"korvet-offload/internal/testkit/redisproxy"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/segment"
 )
@@ -100,6 +102,27 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+//fault:redis | INFO is longer than any reply to a handshake: the server counts errors by words that scripts invent | a proxy answers INFO without a section with 300 KB | connections are made, and pages count, by the section that is needed
+func TestOpenWhereInfoIsLong(t *testing.T) {
+	server := redisserver.Start(t)
+	server.Pipe(messages("s", 10))
+	text := "# Errorstats\r\n" + strings.Repeat("errorstat_"+strings.Repeat("E", 80)+":count=1\r\n", 3000)
+	c := config(server)
+	var asked atomic.Bool
+	c.URI = "redis://" + redisproxy.Start(t, server.Addr, lies("*1\r\n$4\r\nINFO\r\n", redisproxy.Fate{Say: func(w io.Writer) {
+		asked.Store(true)
+		fmt.Fprintf(w, "$%d\r\n%s\r\n", len(text), text) //nolint:errcheck // a test's connection
+	}}))
+	readers(t, func(t *testing.T, reader string) {
+		if got, _, err := readAll(t.Context(), openReader(t, c, reader), "s"); err != nil || len(got) != 10 {
+			t.Errorf("%d entries, %v", len(got), err)
+		}
+		if asked.Load() {
+			t.Error("all of INFO was asked for")
+		}
+	})
 }
 
 //fault:network | something takes the connection and says nothing | a listener that never answers | it ends with its context

@@ -112,9 +112,8 @@ func noSections(err error) bool {
 // originOf names the history that a server has the data of: whenever a server
 // starts or becomes a primary it begins a new one. "" where the server does not
 // say. A primary also begins one when its first replica comes, or has been gone
-// for long. It is the same server then, which nothing else that is asked for
-// shows: its connections are made anew, once, and a stream that was being read
-// is read again.
+// for long. Nothing in the same part of INFO tells that from another server: the
+// connections are made anew, once, and a stream that was being read is read again.
 func originOf(info map[string]string) string { return info["master_replid"] }
 
 // fits says whether a server is one that the settings can mean.
@@ -187,8 +186,9 @@ func (p *primary) demoted(before time.Time) {
 }
 
 // leave ends the connections to what was the primary before the one of this
-// origin: it may be gone without a word, or be a primary still by its own. What
-// the new one calls its origin of before is just that server's.
+// origin: it may be gone without a word, or be a primary still by its own. The
+// second id of a replica that was promoted is the origin of just that server, and
+// no reason to keep anything.
 func (p *primary) leave(origin string) {
 	p.end(func(c *conn) bool { return origin != "" && c.origin != origin })
 }

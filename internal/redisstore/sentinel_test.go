@@ -1,17 +1,11 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/segment"
@@ -158,114 +152,6 @@ func TestPagesOfADemotedPrimaryDoNotCount(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// fakeSentinel answers every sentinel's question with one address; "" = it takes
-// connections and says nothing.
-func fakeSentinel(t *testing.T, primary string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				testify(c, primary)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		serving.Wait()
-	})
-	return l.Addr().String()
-}
-
-func testify(c net.Conn, primary string) {
-	b := make([]byte, 4096)
-	for {
-		n, err := c.Read(b)
-		if err != nil {
-			return
-		}
-		reply := "*0\r\n"
-		if strings.Contains(string(b[:n]), "GET-MASTER") {
-			host, port, _ := net.SplitHostPort(primary)
-			reply = fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(host), host, len(port), port)
-		}
-		if primary == "" {
-			continue
-		}
-		if _, err := io.WriteString(c, reply); err != nil {
-			return
-		}
-	}
-}
-
-// One sentinel that was cut off from the others still names the primary of
-// before.
-//
-//fault:redis | Sentinels disagree, or do not answer | three that name two addresses, with one or two of them silent or gone | the address of the majority counts at once, and without one that of those who answer
-func TestSentinelsAreOutvoted(t *testing.T) {
-	const before, now = "10.0.0.1:1", "10.0.0.2:2"
-	for name, tt := range map[string]struct {
-		say  []string // "" = silent, "-" = gone
-		want string
-		slow bool
-	}{
-		"one cut off, first":    {[]string{before, now, now}, now, false},
-		"one cut off, last":     {[]string{now, now, before}, now, false},
-		"one silent":            {[]string{"", now, now}, now, false},
-		"one gone":              {[]string{"-", now, now}, now, false},
-		"two gone":              {[]string{"-", now, "-"}, now, false},
-		"two silent":            {[]string{"", now, ""}, now, true},
-		"one only":              {[]string{now}, now, false},
-		"five, two of them old": {[]string{before, now, before, now, now}, now, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := sentinels{master: "m", option: rueidis.ClientOption{}}
-			s.option.Dialer.Timeout = 5 * time.Second
-			defer s.close()
-			for _, say := range tt.say {
-				addr := "127.0.0.1:1"
-				if say != "-" {
-					addr = fakeSentinel(t, say)
-				}
-				s.addrs = append(s.addrs, addr)
-			}
-			start := time.Now()
-			got, err := s.find(t.Context())
-			if err != nil || got != tt.want {
-				t.Errorf("%q, %v", got, err)
-			}
-			if took := time.Since(start); !tt.slow && took > sentinelTimeout-500*time.Millisecond {
-				t.Errorf("it took %s", took)
-			}
-		})
-	}
-}
-
-func TestNoSentinelKnows(t *testing.T) {
-	silent, gone := fakeSentinel(t, ""), "127.0.0.1:1"
-	s := sentinels{master: "m", addrs: []string{silent, gone}}
-	s.option.Dialer.Timeout = 200 * time.Millisecond
-	defer s.close()
-	if _, err := s.find(t.Context()); ClassOf(err) != Unavailable || !strings.Contains(err.Error(), "redis SENTINEL 127.0.0.1:") {
-		t.Errorf("class %s, %v", ClassOf(err), err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.find(ctx); err == nil {
-		t.Error("no error")
 	}
 }
 
