@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -116,6 +117,11 @@ func (p *play) recreate() {
 		p.fail("make topic %s anew: %v, %v", phoenix, replies, err)
 	}
 	p.epoch[phoenix] = len(p.Acks)
+	// The ledger knows a message by its stream and id, and the new topic's must
+	// not have those of the old one's: ids begin with the time.
+	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; {
+		runtime.Gosched()
+	}
 }
 
 func refused(reply any) bool { _, is := reply.(error); return is }
