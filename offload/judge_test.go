@@ -23,7 +23,7 @@ func (w *world) judge(settled bool) (lines []string) {
 	return lines
 }
 
-// may says whether a message may be gone: past total retention.
+// may says why a message may be gone; "" = it may not.
 func (w *world) may(a checker.Ack, now int64) string {
 	if w.forgiven[a.Key+" "+a.ID] {
 		return "deleted"

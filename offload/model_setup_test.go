@@ -37,7 +37,7 @@ func damaged(name string, do func(*world)) event {
 func vanish(w *world) {
 	for _, id := range w.log[key0] {
 		if id.Compare(w.entry(orders0, 0).LastID) > 0 {
-			w.forgiven[key0+" "+id.String()] = true
+			w.forgive(key0, id)
 		}
 	}
 	delete(w.streams, key0)
@@ -206,9 +206,6 @@ func recreate(w *world) {
 }
 
 // What is right although something is missing.
-
-// overdue allows what is past total retention to be missing.
-func overdue(_ *world, finding string, _ bool) bool { return strings.HasPrefix(finding, "expired ") }
 
 // stillLocal allows what is missing because somebody else deleted its stream,
 // as long as the manifest goes on saying that there is something wrong.

@@ -2,10 +2,7 @@
 
 package offload
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // appendLate appends an entry that is as old as the others are.
 func (w *world) appendLate(key string) {
@@ -30,14 +27,4 @@ func (w *world) failOverManifest() {
 	w.replicate()
 	w.manifests, w.known = r.manifests, r.known
 	w.now = w.now.Add(time.Second)
-}
-
-// thief is somebody else who deletes the first entry of a stream.
-func (w *world) thief(key string) {
-	s := w.streams[key]
-	w.forgiven[key+" "+s.entries[0].ID.String()] = true
-	if s.deleted.Compare(s.entries[0].ID) < 0 {
-		s.deleted = s.entries[0].ID
-	}
-	s.entries = slices.Delete(s.entries, 0, 1)
 }

@@ -92,7 +92,6 @@ func MakePlan(s Scan, cfg Config) Plan {
 	for _, stray := range s.strays {
 		p.Problems = append(p.Problems, stray.problem)
 	}
-
 	for _, doubt := range []error{s.Clock, s.Registry} {
 		if doubt != nil {
 			p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(doubt), Err: doubt})

@@ -67,6 +67,44 @@ func TestReliabilityPageIsCurrent(t *testing.T) {
 	}
 }
 
+// A command of the page runs something.
+func TestReliabilityCommandsExist(t *testing.T) {
+	page, err := os.ReadFile(reliabilityPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, m := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(string(page), -1) {
+		commands++
+		if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+			t.Errorf("there is no make %s", m[1])
+		}
+	}
+	files := repository(t)
+	for _, m := range regexp.MustCompile("`go test \\./(\\S+) -run '([^']+)'`").FindAllStringSubmatch(string(page), -1) {
+		commands++
+		for pattern := range strings.SplitSeq(m[2], `\|`) {
+			if !slices.ContainsFunc(files, func(f source) bool { return f.dir() == m[1] && f.hasTest(pattern) }) {
+				t.Errorf("no test of %s matches %s", m[1], pattern)
+			}
+		}
+	}
+	if commands < 8 {
+		t.Errorf("only %d commands found", commands)
+	}
+}
+
+func (s source) hasTest(pattern string) bool {
+	return slices.ContainsFunc(s.tree.Decls, func(d ast.Decl) bool {
+		f, ok := d.(*ast.FuncDecl)
+		return ok && strings.HasPrefix(f.Name.Name, "Test") && strings.Contains(f.Name.Name, pattern)
+	})
+}
+
 func replaceBlock(t *testing.T, page, name, body string) string {
 	t.Helper()
 	begin, end := "<!-- "+name+": made of the tests by make docs -->\n", "<!-- end of "+name+" -->"

@@ -19,6 +19,7 @@ import (
 	"korvet-offload/internal/testkit/rawread"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/internal/testkit/s3server"
+	"korvet-offload/internal/testkit/standin"
 	"korvet-offload/segment"
 )
 
@@ -31,7 +32,7 @@ const rawCount = 1000
 // bench holds the servers and what was measured.
 type bench struct {
 	ctx    context.Context
-	t      *tb
+	t      *standin.TB
 	o      options
 	bin    string
 	redis  *redisserver.Server
@@ -47,7 +48,7 @@ func key(partition int) string { return segment.DefaultLayout().SegmentKey(part(
 
 func part(n int) segment.Partition { return segment.Partition{Topic: "bench", Number: n} }
 
-func newBench(ctx context.Context, t *tb, o options) *bench {
+func newBench(ctx context.Context, t *standin.TB, o options) *bench {
 	b := &bench{ctx: ctx, t: t, o: o, bin: build(t), redis: redisserver.Start(t), s3: s3server.Start(t, s3server.Options{})}
 	b.client = redis.NewClient(&redis.Options{Addr: b.redis.Addr})
 	return b

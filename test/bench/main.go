@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+
+	"korvet-offload/internal/testkit/standin"
 )
 
 type options struct {
@@ -44,12 +46,17 @@ func main() {
 	flag.BoolVar(&o.large, "large", false, "measure a segment of 1 GiB too")
 	flag.Parse()
 	o.only = regexp.MustCompile(*only)
-	t := &tb{}
-	defer t.end()
+	var t *standin.TB
+	t = standin.New("bench", func(text string) {
+		t.End()
+		fmt.Fprintln(os.Stderr, "bench:", text)
+		os.Exit(1)
+	})
+	defer t.End()
 	run(context.Background(), t, o)
 }
 
-func run(ctx context.Context, t *tb, o options) {
+func run(ctx context.Context, t *standin.TB, o options) {
 	b := newBench(ctx, t, o)
 	fmt.Printf("%d messages of 100 bytes in a four-field envelope per stream; %d CPUs, %s, %s\n\n",
 		o.messages, runtime.NumCPU(), runtime.Version(), b.redisVersion())
@@ -65,7 +72,7 @@ func run(ctx context.Context, t *tb, o options) {
 }
 
 // build makes the program that is measured.
-func build(t *tb) string {
+func build(t *standin.TB) string {
 	bin := filepath.Join(t.TempDir(), "korvet-offload")
 	cmd := exec.Command("go", "build", "-o", bin, ".")
 	cmd.Dir = filepath.Join("..", "..")

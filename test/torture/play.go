@@ -7,6 +7,7 @@ import (
 	"korvet-offload/internal/testkit/checker"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/internal/testkit/stage"
+	"korvet-offload/internal/testkit/standin"
 	"korvet-offload/segment"
 )
 
@@ -66,10 +67,14 @@ type play struct {
 	made                int           // how often phoenix was made
 }
 
+// stageFailure is what ends a schedule that can't go on. It must not fail the
+// test: the shrinker runs schedules that fail.
+type stageFailure string
+
 // Run plays a schedule and says what went wrong: nothing, if all is well.
 func Run(program string, s Schedule, tally *Tally) (wrong []string) {
-	t := &tb{}
-	defer t.end()
+	t := standin.New("torture", func(text string) { panic(stageFailure(text)) })
+	defer t.End()
 	defer func() {
 		if failure := recover(); failure != nil {
 			text, is := failure.(stageFailure)
@@ -92,7 +97,7 @@ func Run(program string, s Schedule, tally *Tally) (wrong []string) {
 	return p.wrong
 }
 
-func newPlay(t *tb, program string, tally *Tally) *play {
+func newPlay(t *standin.TB, program string, tally *Tally) *play {
 	p := &play{
 		Stage: stage.New(t, program, redisserver.Args("--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "local")), tally: tally,
 		late: map[string]bool{}, deleted: map[string]bool{}, touched: map[string]bool{}, epoch: map[string]int{},

@@ -3,10 +3,7 @@ package stage
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	"korvet-offload/internal/testkit/redisserver"
@@ -14,11 +11,6 @@ import (
 
 // replyTime is how long a server may take to answer.
 const replyTime = 10 * time.Second
-
-// ReplyError is what the server has refused a command with.
-type ReplyError string
-
-func (e ReplyError) Error() string { return string(e) }
 
 // Conn speaks to a server over its unix socket, and connects anew after an
 // error. A test that sends thousands of commands can't start redis-cli for each.
@@ -40,14 +32,14 @@ func (c *Conn) Close() {
 }
 
 // Do sends one command. The reply is a string, an int64, a []any or nil; one
-// that is an error is a ReplyError. After any other error nobody knows whether
+// that is an error is a redisserver.ReplyError. After any other error nobody knows whether
 // the command was carried out.
 func (c *Conn) Do(args ...string) (any, error) {
 	replies, err := c.Pipe([][]string{args})
 	if err != nil {
 		return nil, fmt.Errorf("redis %q: %w", args, err)
 	}
-	if refused, is := replies[0].(ReplyError); is {
+	if refused, is := replies[0].(redisserver.ReplyError); is {
 		return nil, fmt.Errorf("redis %q: %w", args, refused)
 	}
 	return replies[0], nil
@@ -62,7 +54,7 @@ func (c *Conn) Pipe(commands [][]string) ([]any, error) {
 	}
 	var replies []any
 	for range commands {
-		r, err := c.reply()
+		r, err := redisserver.ReadReply(c.in)
 		if err != nil {
 			c.Close()
 			return replies, err
@@ -89,51 +81,4 @@ func (c *Conn) send(commands [][]string) error {
 	}
 	_, err := c.conn.Write(out)
 	return err
-}
-
-func (c *Conn) reply() (any, error) {
-	line, err := c.in.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	text := strings.TrimSuffix(line[1:], "\r\n")
-	switch line[0] {
-	case '+':
-		return text, nil
-	case '-':
-		return ReplyError(text), nil
-	case ':':
-		return strconv.ParseInt(text, 10, 64)
-	case '$':
-		return c.bulk(text)
-	case '*':
-		return c.list(text)
-	}
-	return nil, fmt.Errorf("reply %q", line)
-}
-
-func (c *Conn) bulk(length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err
-	}
-	b := make([]byte, n+2)
-	_, err = io.ReadFull(c.in, b)
-	return string(b[:n]), err
-}
-
-func (c *Conn) list(length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err
-	}
-	items := make([]any, 0, n)
-	for range n {
-		item, err := c.reply()
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	return items, nil
 }

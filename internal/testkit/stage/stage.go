@@ -187,7 +187,7 @@ func (s *Stage) Append(p segment.Partition, key string, n int) error {
 		switch r := replies[i].(type) {
 		case string:
 			s.Acks = append(s.Acks, checker.Ack{Partition: p.String(), Key: key, ID: r, Sum: sum})
-		case ReplyError:
+		case redisserver.ReplyError:
 			err = fmt.Errorf("append to %s: %w", key, r)
 		}
 	}

@@ -30,11 +30,11 @@ func TestConnReadsEveryReply(t *testing.T) {
 			t.Errorf("%q: %v, %v", tt.args, got, err)
 		}
 	}
-	if _, err := c.Do("INCR", "a"); err == nil || !errors.As(err, new(ReplyError)) {
+	if _, err := c.Do("INCR", "a"); err == nil || !errors.As(err, new(redisserver.ReplyError)) {
 		t.Errorf("%v", err)
 	}
 	server.Restart()
-	if _, err := c.Do("PING"); err == nil || errors.As(err, new(ReplyError)) {
+	if _, err := c.Do("PING"); err == nil || errors.As(err, new(redisserver.ReplyError)) {
 		t.Errorf("the server was killed: %v", err)
 	}
 	if got, err := c.Do("PING"); err != nil || got != "PONG" {

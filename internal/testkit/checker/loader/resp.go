@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,16 +56,11 @@ func (c *client) close() {
 	}
 }
 
-// refusal is an error that the server has answered.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
 // do runs a command, on another node if the server says so. The reply is a
 // string, an int64, nil or a list of these.
 func (c *client) do(ctx context.Context, args ...string) (any, error) {
 	reply, err := c.nodes[""].do(args...)
-	said, refused := err.(refusal) //nolint:errorlint // it is not wrapped
+	said, refused := err.(redisserver.ReplyError) //nolint:errorlint // it is not wrapped
 	moved, to, _ := strings.Cut(string(said), " ")
 	_, address, _ := strings.Cut(to, " ")
 	if !refused || moved != "MOVED" {
@@ -89,50 +82,14 @@ func (n *conn) do(args ...string) (any, error) {
 	if _, err := n.Write(redisserver.AppendCommand(nil, args...)); err != nil {
 		return nil, fmt.Errorf("send %s: %w", args[0], err)
 	}
-	return n.reply()
+	reply, err := redisserver.ReadReply(n.in)
+	if refused, is := reply.(redisserver.ReplyError); is {
+		return nil, refused
+	}
+	return reply, err
 }
 
-func (n *conn) reply() (any, error) {
-	line, err := n.in.ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("read a reply: %w", err)
-	}
-	kind, rest := line[0], strings.TrimSuffix(line[1:], "\r\n")
-	switch kind {
-	case '+':
-		return rest, nil
-	case '-':
-		return nil, refusal(rest)
-	}
-	size, err := strconv.ParseInt(rest, 10, 64)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read a reply: %q is not the protocol", line)
-	case kind == ':':
-		return size, nil
-	case size < 0:
-		return nil, nil //nolint:nilnil // the protocol's own
-	case kind == '$':
-		return n.bulk(size)
-	}
-	list := make([]any, size)
-	for i := range list {
-		if list[i], err = n.reply(); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-func (n *conn) bulk(size int64) (any, error) {
-	text := make([]byte, size+2)
-	if _, err := io.ReadFull(n.in, text); err != nil {
-		return nil, fmt.Errorf("read a reply: %w", err)
-	}
-	return string(text[:size]), nil
-}
-
-// strings makes texts of a reply that is a list of them.
+// texts makes texts of a reply that is a list of them.
 func texts(reply any) ([]string, error) {
 	list, ok := reply.([]any)
 	if !ok {
