@@ -146,3 +146,28 @@ func TestAStreamWithOnlyLateEntries(t *testing.T) {
 	mustDo(t, runOnce(t, w.worker()), "orders:0/0 copied", "")
 	w.mustKeep(0)
 }
+
+// A failover that forgets a flip, and not the removal behind it, looks like a
+// stream that was lost. The report must not have anybody throw the rest away.
+//
+//fault:redis | A failover forgets a flip whose stream was removed already | The entry is put back as it was before, in memory | Nothing is done, and the report names the object that holds the segment
+func TestAFlipThatAFailoverForgot(t *testing.T) {
+	w := dropWorld(t, false)
+	before := w.entry(orders0, 0)
+	before.Tier, before.Local, before.Object, before.Source = segment.Local, "", nil, nil
+	mustDo(t, runOnce(t, w.worker()), "orders:0/0 dropped", "")
+	for _, there := range []bool{true, false} {
+		w.put(orders0, "0", string(before.Encode()))
+		if !there {
+			delete(w.objects, path0)
+		}
+		r := w.later(w.worker(), time.Minute)
+		mustDo(t, r, "", "segment orders:0/0: source_missing")
+		if names := strings.Contains(r.Problems[0].Error(), "object "+path0+" is on the store"); names != there {
+			t.Errorf("there %t: %v", there, r.Problems[0])
+		}
+		if w.entry(orders0, 0).Tier != segment.Local {
+			t.Error("the entry was changed")
+		}
+	}
+}

@@ -86,18 +86,21 @@ func (c *copying) run(ctx context.Context) error {
 
 // look refuses a stream that is missing or short before anything is read.
 func (c *copying) look(ctx context.Context) error {
-	if _, err := c.choosePath(ctx); err != nil {
-		return err
-	}
-	info, err := c.w.ports.Streams.StreamInfo(ctx, c.key)
+	free, err := c.choosePath(ctx)
 	if err != nil {
 		return err
 	}
-	c.before = info
-	if c.entry.Shared() {
-		return checkRange(c.entry, c.key, info)
+	if c.before, err = c.w.ports.Streams.StreamInfo(ctx, c.key); err != nil {
+		return err
 	}
-	return checkSource(c.entry, c.key, info)
+	if c.entry.Shared() {
+		return checkRange(c.entry, c.key, c.before)
+	}
+	err = checkSource(c.entry, c.key, c.before)
+	if !free && errors.Is(err, segment.ErrSourceMissing) { // a failover can forget a flip whose stream was removed since
+		err = fmt.Errorf("%w; but object %s is on the store, and may hold it if redis has failed over: then keep the entry and the object", err, c.path)
+	}
+	return err
 }
 
 // encode writes the stream into the spool, the next page being fetched while
