@@ -10,15 +10,19 @@ import (
 // length would race with ordinary pauses of the network and the collector.
 const MinDuration = 100 * time.Millisecond
 
+// MaxShards bounds Config.Shards.
+const MaxShards = 1024
+
 // Config of a lease.
 type Config struct {
 	Key      string        // the Redis key
 	Duration time.Duration // PX of the key, MinDuration or more; renewed at a third of it
+	Shards   int           // leases that instances share, 1 to MaxShards
 }
 
 // DefaultConfig is the configuration of a lease about which nothing is said.
 // The key depends on the layout of the keys and stays empty.
-func DefaultConfig() Config { return Config{Duration: 2 * time.Minute} }
+func DefaultConfig() Config { return Config{Duration: 2 * time.Minute, Shards: 1} }
 
 // Validate returns one error per setting that makes no sense; each begins
 // with the setting's last part.
@@ -29,6 +33,9 @@ func (c Config) Validate() []error {
 	}
 	if c.Duration < MinDuration {
 		errs = append(errs, fmt.Errorf("lease-duration %s: want %s or more", c.Duration, MinDuration))
+	}
+	if c.Shards < 1 || c.Shards > MaxShards {
+		errs = append(errs, fmt.Errorf("shards %d: want 1 to %d", c.Shards, MaxShards))
 	}
 	return errs
 }

@@ -16,6 +16,7 @@ type Config struct {
 	SealGrace    time.Duration // a segment is copied no sooner after it was sealed
 	SpoolDir     string        // where files grow that are too large for memory
 	SpoolMemory  int64         // bytes of unfinished files kept in memory, all together
+	UploadRate   int64         // bytes per second that go to the store at most; 0 = no limit
 	SLA          time.Duration // over the tick: a sealed segment that waits longer breaks the SLA
 
 	Roll                bool          // seal full segments and open the next; false: the broker does
@@ -81,6 +82,9 @@ func (c Config) Validate() []error {
 	}
 	if c.SpoolMemory < 0 {
 		errs = append(errs, fmt.Errorf("spool-memory %d: want 0 or more bytes", c.SpoolMemory))
+	}
+	if c.UploadRate < 0 {
+		errs = append(errs, fmt.Errorf("upload-rate %d: want 0 or more bytes per second", c.UploadRate))
 	}
 	if c.SLA < 0 {
 		errs = append(errs, fmt.Errorf("sla %s: want 0 or more", c.SLA))

@@ -31,17 +31,25 @@ func (p *pass) all(ctx context.Context, notes []note) error {
 	}
 	p.worker.parked.keepOnly(append([][]Job{plan.Setup, plan.Expiry}, plan.Jobs...))
 	p.remember(ctx, notes)
-	p.each(ctx, p.due(plan.Setup), p.one)
-	p.expiry(ctx, p.due(plan.Expiry))
+	p.timed(PhaseRoll, func() { p.each(ctx, p.due(plan.Setup), p.one) })
+	p.timed(PhaseExpire, func() { p.expiry(ctx, p.due(plan.Expiry)) })
 	var due [][]Job
 	for _, jobs := range plan.Jobs {
 		if jobs = p.due(jobs); len(jobs) > 0 {
 			due = append(due, jobs)
 		}
 	}
-	err := p.run(ctx, due)
+	var err error
+	p.timed(PhaseTransfer, func() { err = p.run(ctx, due) })
 	p.forget(ctx, plan.Forget)
 	return err
+}
+
+// timed does a phase and notes how long it took.
+func (p *pass) timed(phase PassPhase, do func()) {
+	start := p.worker.now()
+	do()
+	p.report.Phases = append(p.report.Phases, PhaseTime{phase, p.worker.now().Sub(start)})
 }
 
 // remember writes down which topics there are before anything is done with
@@ -234,6 +242,12 @@ func (p *pass) goesOn(ctx context.Context) bool {
 // attempt tries one job and writes down what became of it. False means that
 // the segment is not where it should be now.
 func (p *pass) attempt(ctx context.Context, j Job, do func(context.Context, Job) (Outcome, error)) bool {
+	leave, open := p.worker.enter(j.Partition)
+	if !open {
+		p.skip(1)
+		return false
+	}
+	defer leave()
 	start := p.worker.now()
 	out, err := guarded(ctx, j, do)
 	out.Action, out.Partition, out.Segment, out.Why = j.Action, j.Partition, j.Stored.Number, j.Why

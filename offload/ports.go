@@ -77,6 +77,15 @@ type StreamInfo = segment.StreamInfo
 // PageReader reads one stream, page by page.
 type PageReader = segment.PageReader
 
+// Gate says what may be worked on at this moment. It is for efficiency and for
+// people who want peace, never for safety: what is under way goes on.
+type Gate interface {
+	// Enter is asked right before a job on a partition begins. If it may, leave
+	// is called once when the job is over; if not, the job is left to another
+	// pass, or another instance.
+	Enter(p segment.Partition) (leave func(), ok bool)
+}
+
 // Clock is the Redis server's clock, the only one that decides about ages.
 type Clock interface {
 	Now(ctx context.Context) (time.Time, error)

@@ -23,6 +23,7 @@ type Ports struct {
 	Clock     Clock
 	Encoding  Encoding
 	Store     Store
+	Gate      Gate // nil = always open
 }
 
 // Observer is told what happens, for logs, metrics and progress. Its methods
@@ -95,7 +96,25 @@ type Report struct {
 	Problems []Problem // of the plan and of the work
 	Left     int       // due segments that were not tried, because the pass was stopped
 	Duration time.Duration
+	Phases   []PhaseTime // in the order in which they were gone through
 }
+
+// PhaseTime is how long a part of a pass took.
+type PhaseTime struct {
+	Phase    PassPhase
+	Duration time.Duration
+}
+
+// PassPhase is a part of a pass.
+type PassPhase string
+
+// The phases of a pass, in their order.
+const (
+	PhaseScan     PassPhase = "scan"     // the registry, the manifests, sizes of streams
+	PhaseRoll     PassPhase = "roll"     // create, roll, return
+	PhaseExpire   PassPhase = "expire"   // hide, delete
+	PhaseTransfer PassPhase = "transfer" // drop, copy
+)
 
 // Plan is a scan and what a pass would do about it, with the entries of all
 // segments that it concerns. It changes nothing.
@@ -117,12 +136,13 @@ func (w *Worker) Plan(ctx context.Context) (Plan, error) {
 func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
 	start := w.now()
 	scan, err := w.Scan(ctx)
+	took := w.now().Sub(start)
 	if err != nil {
-		return Report{Duration: w.now().Sub(start)}, err
+		return Report{Duration: took, Phases: []PhaseTime{{PhaseScan, took}}}, err
 	}
 	plan := MakePlan(scan, w.cfg)
 	w.observer.Planned(plan)
-	p := &pass{worker: w, report: Report{Plan: plan, Problems: plan.Problems}}
+	p := &pass{worker: w, report: Report{Plan: plan, Problems: plan.Problems, Phases: []PhaseTime{{PhaseScan, took}}}}
 	p.leftovers(ctx, scan.strays)
 	err = p.all(ctx, scan.notes)
 	if slices.ContainsFunc(p.report.Outcomes, func(o Outcome) bool { return o.Result.UsedStore() }) {
@@ -130,6 +150,14 @@ func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
 	}
 	p.report.Duration = w.now().Sub(start)
 	return p.report, err
+}
+
+// enter asks the gate, if there is one.
+func (w *Worker) enter(p segment.Partition) (leave func(), ok bool) {
+	if w.ports.Gate == nil {
+		return func() {}, true
+	}
+	return w.ports.Gate.Enter(p)
 }
 
 // guarded turns a panic into an error of that one segment: a fault in a

@@ -22,6 +22,8 @@ type Layout struct {
 	Streams        string // Set of the keys of plain streams
 	StreamManifest string // manifest of a plain stream
 	Known          string // Hash of the topics that were ever offloaded
+	Members        string // Hash of the instances that run
+	Paused         string // Hash of what people have paused
 }
 
 // DefaultLayout is the layout of manifest contract v1.
@@ -38,6 +40,8 @@ func DefaultLayout() Layout {
 		Streams:        "{ns}:streams",
 		StreamManifest: "{ns}:storage:stream-manifest:{key}",
 		Known:          "{ns}:storage:offload:topics",
+		Members:        "{ns}:storage:offload:members",
+		Paused:         "{ns}:storage:offload:paused",
 	}
 }
 
@@ -58,6 +62,8 @@ func (l Layout) Validate() []error {
 		{"streams", l.Streams, ""},
 		{"stream-manifest", l.StreamManifest, "{key}"},
 		{"known", l.Known, ""},
+		{"members", l.Members, ""},
+		{"paused", l.Paused, ""},
 	} {
 		if p.pattern == "" {
 			errs = append(errs, fmt.Errorf("layout.%s: it is empty", p.name))
@@ -98,6 +104,8 @@ func (l Layout) collisions() []error {
 	add(l.LeaseKey(), "layout.lease")
 	add(l.StreamsKey(), "layout.streams")
 	add(l.KnownKey(), "layout.known")
+	add(l.MembersKey(), "layout.members")
+	add(l.PausedKey(), "layout.paused")
 	for _, topic := range []string{"t", "t1", "t11"} {
 		add(l.TopicKey(topic), "layout.topic of "+topic)
 		add(l.ManifestKey(Partition{Topic: topic, Plain: true}), "layout.stream-manifest of "+topic)
@@ -161,6 +169,12 @@ func (l Layout) StreamsKey() string { return l.expand(l.Streams, Partition{}, 0)
 
 // KnownKey is the key of the Hash of the topics that were ever offloaded.
 func (l Layout) KnownKey() string { return l.expand(l.Known, Partition{}, 0) }
+
+// MembersKey is the key of the Hash of the instances that run.
+func (l Layout) MembersKey() string { return l.expand(l.Members, Partition{}, 0) }
+
+// PausedKey is the key of the Hash of what people have paused.
+func (l Layout) PausedKey() string { return l.expand(l.Paused, Partition{}, 0) }
 
 // expand fills a pattern in. What is filled in is not looked at again.
 func (l Layout) expand(pattern string, p Partition, n Number) string {

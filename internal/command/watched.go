@@ -23,6 +23,7 @@ func (d *watchdog) watch(p offload.Ports) offload.Ports {
 		Clock:     watchedClock{p.Clock, d},
 		Encoding:  watchedEncoding{p.Encoding, d},
 		Store:     watchedStore{p.Store, d},
+		Gate:      p.Gate,
 	}
 }
 

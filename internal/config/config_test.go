@@ -162,6 +162,10 @@ func example(r row) (text string, more []string) {
 		return "/c.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_KEY_FILE=/k.pem"}
 	case r.name == "korvet.redis.key-file":
 		return "/k.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_CERT_FILE=/c.pem"}
+	case last == "cert-file":
+		return "/c.pem", []string{"KORVET_STORAGE_OFFLOAD_HTTP_KEY_FILE=/k.pem"}
+	case last == "key-file":
+		return "/k.pem", []string{"KORVET_STORAGE_OFFLOAD_HTTP_CERT_FILE=/c.pem"}
 	case r.name == "korvet.redis.sentinel.username":
 		return "watcher", []string{"KORVET_REDIS_URI=redis+sentinel://h/m", "KORVET_REDIS_SENTINEL_PASSWORD=p"}
 	case r.name == "korvet.redis.sentinel.password":
@@ -200,7 +204,7 @@ func example(r row) (text string, more []string) {
 		return map[string]string{
 			"topic": "x:{ns}:{topic}", "stream": "x:{ns}:{topic}:{partition}", "manifest": "x:{ns}:{topic}:{partition}",
 			"segment-stream": "x:{ns}:{topic}:{partition}:{segment}", "stream-manifest": "x:{ns}:{key}",
-		}[last] + map[string]string{"topics": "x:{ns}", "lease": "x:{ns}", "streams": "x:{ns}", "known": "x:{ns}"}[last], nil
+		}[last] + map[string]string{"topics": "x:{ns}", "lease": "x:{ns}", "streams": "x:{ns}", "known": "x:{ns}", "members": "x:{ns}", "paused": "x:{ns}"}[last], nil
 	}
 	return map[kind]string{kindText: "eu-west-1", kindPath: "/dir", kindSecret: "s", kindBool: "true", kindNumber: "7", kindDuration: "90s", kindSize: "48MB"}[r.kind], nil
 }

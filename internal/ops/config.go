@@ -13,17 +13,24 @@ import (
 // Config of the HTTP server and the logger.
 type Config struct {
 	Address   string // host:port of the HTTP server; "" = off
+	Token     string // bearer token for all but the probes; "" = none is asked for, and nothing can be changed
+	CertFile  string // PEM file of the server's certificate; "" = no TLS
+	KeyFile   string // PEM file of its key
 	Pprof     bool   // serve /debug/pprof
 	Yield     bool   // let everything else on the CPUs go first
 	LogLevel  string // debug, info, warn, error
 	LogFormat string // auto (console on a terminal, else JSON), console, json
+
+	TopicMetrics bool // metrics have a topic label
+	MaxTopics    int  // topics with a label of their own, 1 or more
 
 	StallTimeout time.Duration // a pass in which nothing moves for so long hangs
 }
 
 // DefaultConfig is the configuration when nothing is said.
 func DefaultConfig() Config {
-	return Config{Address: "127.0.0.1:9477", Yield: true, LogLevel: "info", LogFormat: "auto", StallTimeout: 5 * time.Minute}
+	return Config{Address: "127.0.0.1:9477", Yield: true, LogLevel: "info", LogFormat: "auto",
+		TopicMetrics: true, MaxTopics: 200, StallTimeout: 5 * time.Minute}
 }
 
 // Levels are the log levels, from the most to the least talkative.
@@ -43,6 +50,15 @@ func (c Config) Validate() []error {
 	}
 	if c.Pprof && c.Address == "" {
 		errs = append(errs, errors.New("http.pprof: it needs http.address, which is empty"))
+	}
+	switch {
+	case c.CertFile != "" && c.KeyFile == "":
+		errs = append(errs, errors.New("http.key-file: it belongs to http.cert-file, and is missing: want the PEM file of the certificate's key"))
+	case c.CertFile == "" && c.KeyFile != "":
+		errs = append(errs, errors.New("http.cert-file: it belongs to http.key-file, and is missing: want the PEM file of the certificate"))
+	}
+	if c.MaxTopics < 1 {
+		errs = append(errs, fmt.Errorf("metrics.max-topics %d: want 1 or more", c.MaxTopics))
 	}
 	if !slices.Contains(Levels(), c.LogLevel) {
 		errs = append(errs, fmt.Errorf("log.level %q: want one of %s", c.LogLevel, strings.Join(Levels(), ", ")))
