@@ -18,5 +18,6 @@ need() { # command package
 need redis-server redis-server
 need node nodejs
 need npm npm
+need groff groff-base
 [ -d test/readers/node_modules ] && [ test/readers/node_modules -nt test/readers/package-lock.json ] ||
 	(cd test/readers && npm ci --no-audit --no-fund --loglevel=error && touch node_modules)

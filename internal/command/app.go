@@ -43,7 +43,7 @@ func (p Process) app() *cli.App {
 		OnUsageError:         wrongUsage,
 		Action:               p.noCommand,
 		Commands: p.withUsage([]*cli.Command{
-			p.runCommand(), p.demoCommand(), p.statusCommand(), p.configCommand(), p.versionCommand(), p.completionCommand(),
+			p.runCommand(), p.demoCommand(), p.statusCommand(), p.configCommand(), p.versionCommand(), p.completionCommand(), p.manCommand(),
 		}),
 	}
 }
