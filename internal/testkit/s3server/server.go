@@ -25,6 +25,7 @@ import (
 type Options struct {
 	TLS    bool   // with a certificate of its own, see Server.CAFile
 	Region string // "" = us-east-1
+	Users  bool   // others than the owner can be added
 }
 
 // Server is a running server with one empty bucket.
@@ -116,6 +117,13 @@ func start(t testing.TB, bin string, o Options) (*Server, error) {
 	}
 	args := []string{"--port", port, "--access", s.Access, "--secret", s.Secret, "--region", s.Region,
 		"--access-log", s.log, "--keep-alive", "--quiet"}
+	if o.Users {
+		iam := filepath.Join(data, "iam")
+		if err := os.Mkdir(iam, 0o755); err != nil {
+			return nil, err
+		}
+		args = append(args, "--iam-dir", iam, "--iam-cache-disable")
+	}
 	if o.TLS {
 		cert, key := selfSigned(t, data)
 		args = append(args, "--cert", cert, "--key", key)
