@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 N ?= 1000
 SEED ?=
 
-.PHONY: build test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean
+.PHONY: build test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
 
 build: ## the program, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/korvet-offload .
@@ -20,7 +20,7 @@ demo: ## the whole job on this machine
 setup: ## what the tests need
 	@bash test/setup.sh
 
-test: setup test-readers test-network model guards test-go ## every test, with the race detector
+test: setup test-readers test-network model guards test-go test-deploy ## every test, with the race detector
 
 test-go:
 	$(GO) vet ./...
@@ -43,6 +43,17 @@ torture: setup ## N random schedules against real processes; SEED=... and N=1 ru
 load: setup ## the largest sizes, some of which take GBs of memory
 	$(GO) test -count=1 -timeout 60m -v ./test/load -full
 
+setup-deploy: ## what the tests of the deployment files need
+	@bash test/deploy/setup.sh
+
+test-deploy: setup setup-deploy ## container, Kubernetes, systemd, compose, monitoring: everything below deploy and k8s
+	$(GO) vet ./test/deploy/...
+	$(GO) test -timeout 30m ./test/deploy/...
+	cd test/deploy/compose && $(GO) vet ./... && $(GO) test ./...
+
+k8s-verify: ## every manifest, tried at a real kube-apiserver; builds one, which takes some 6 minutes
+	cd test/k8sverify && $(GO) vet ./... && $(GO) test -count=1 -timeout 60m -v ./...
+
 test-readers: ## the files, read by other Parquet readers
 	cd test/goreaders && $(GO) vet ./... && $(GO) test -race ./...
 
@@ -61,8 +72,10 @@ bench: setup ## the table of docs/performance.md; BENCH="-only speed" narrows it
 	cd test/bench && $(GO) run . $(BENCH)
 
 docs: ## write the generated pages again
-	$(GO) generate ./internal/config
+	$(GO) generate ./internal/config ./internal/metrics
+	UPDATE_DOCS=1 $(GO) test ./internal/doctor -run '^TestDoctorPageIsCurrent$$'
 	UPDATE_DOCS=1 $(GO) test ./test -run '^TestReliabilityPageIsCurrent$$'
+	UPDATE_DOCS=1 $(GO) test ./test/deploy -run '^TestTheRulesOfKubernetesAreTheSame$$'
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@bash test/fuzz.sh $(FUZZTIME)

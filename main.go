@@ -30,6 +30,6 @@ func run() int {
 		})
 	})
 	return command.Main(ctx, command.Process{
-		Args: os.Args, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Hangups: command.Hangups,
 	})
 }

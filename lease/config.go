@@ -15,7 +15,8 @@ const MaxShards = 1024
 
 // Config of a lease.
 type Config struct {
-	Key      string        // the Redis key
+	Key      string        // the Redis key; of several leases what their keys begin with
+	Members  string        // key of the Hash of the instances that run
 	Duration time.Duration // PX of the key, MinDuration or more; renewed at a third of it
 	Shards   int           // leases that instances share, 1 to MaxShards
 }
@@ -23,6 +24,14 @@ type Config struct {
 // DefaultConfig is the configuration of a lease about which nothing is said.
 // The key depends on the layout of the keys and stays empty.
 func DefaultConfig() Config { return Config{Duration: 2 * time.Minute, Shards: 1} }
+
+// ShardKey is the key of one of Shards leases. A single one has Key itself.
+func (c Config) ShardKey(i int) string {
+	if c.Shards <= 1 {
+		return c.Key
+	}
+	return fmt.Sprintf("%s:%d/%d", c.Key, i, c.Shards)
+}
 
 // Validate returns one error per setting that makes no sense; each begins
 // with the setting's last part.

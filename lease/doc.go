@@ -1,5 +1,5 @@
 // Package lease decides who may act: one key in Redis, held by one process at
-// a time.
+// a time (Lease), or several, which processes share fairly (Group).
 //
 // Guarantees, while the clocks below hold: a leadership ends, on its own and
 // whatever Redis does, before the key can expire on the server. It ends at
@@ -8,6 +8,11 @@
 // key that holds another's token is neither prolonged nor deleted. Work that
 // is said to hang (RenewWhile) ends the leadership at the next renewal; the
 // key then lapses by itself, or goes when the leadership is given back.
+//
+// A group of several leases guarantees the same of each, and that a lease which
+// is given away for another's sake is not given back while somebody is in it
+// (Enter). Shares are fair once nobody has come or gone for some seconds; the
+// leases of a process that was killed are taken when its record is stale.
 //
 // Non-guarantees: the lease is for efficiency, never for safety. A process
 // that was stopped, or whose work does not look at its context, goes on for a

@@ -114,6 +114,10 @@ func (l *Lease) Acquire(ctx context.Context) (leadership context.Context, releas
 	return leadership, l.release(h), nil
 }
 
+// Held says whether this process has the lease and has not given it back: the
+// work under it may still go on after it was lost.
+func (l *Lease) Held() bool { return l.held() != nil }
+
 func (l *Lease) held() *holder {
 	l.mu.Lock()
 	defer l.mu.Unlock()

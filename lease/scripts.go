@@ -39,10 +39,12 @@ return 0`
 type scripts struct {
 	client                         rueidis.Client
 	acquiring, renewing, releasing *rueidis.Lua
+	looking, leaving               *rueidis.Lua
 }
 
 func newScripts(client rueidis.Client) *scripts {
-	return &scripts{client, rueidis.NewLuaScript(acquireScript), rueidis.NewLuaScript(renewScript), rueidis.NewLuaScript(releaseScript)}
+	return &scripts{client, rueidis.NewLuaScript(acquireScript), rueidis.NewLuaScript(renewScript), rueidis.NewLuaScript(releaseScript),
+		rueidis.NewLuaScript(lookScript), rueidis.NewLuaScript(leaveScript)}
 }
 
 func (s *scripts) acquire(ctx context.Context, key, token string, d time.Duration) (bool, time.Duration, error) {

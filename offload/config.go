@@ -27,6 +27,9 @@ type Config struct {
 	DeleteRemovedTopics bool          // then delete it; false: only report it
 }
 
+// MinUploadRate is the lowest Config.UploadRate that is one, in bytes per second.
+const MinUploadRate = 64 << 10
+
 // Unuploaded is what becomes of a segment past total retention that was never
 // copied.
 type Unuploaded string
@@ -83,8 +86,9 @@ func (c Config) Validate() []error {
 	if c.SpoolMemory < 0 {
 		errs = append(errs, fmt.Errorf("spool-memory %d: want 0 or more bytes", c.SpoolMemory))
 	}
-	if c.UploadRate < 0 {
-		errs = append(errs, fmt.Errorf("upload-rate %d: want 0 or more bytes per second", c.UploadRate))
+	if c.UploadRate < 0 || c.UploadRate > 0 && c.UploadRate < MinUploadRate {
+		errs = append(errs, fmt.Errorf("upload-rate %d: want 0, for no limit, or %d bytes per second or more: stores close connections on which too little comes",
+			c.UploadRate, MinUploadRate))
 	}
 	if c.SLA < 0 {
 		errs = append(errs, fmt.Errorf("sla %s: want 0 or more", c.SLA))

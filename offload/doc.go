@@ -3,6 +3,9 @@
 // one Parquet object, verifies the object, flips the manifest entry to REMOTE,
 // and enforces local and total retention.
 //
+// Where several instances share the work, a pass is over the partitions of this
+// instance's shards (Share).
+//
 // RunOnce is one pass: scan, plan, roll, expire, then per segment drop or copy.
 // Loop repeats it for as long as it leads. Planning is pure; the executor decides
 // nothing about what is due.

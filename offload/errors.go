@@ -60,6 +60,7 @@ const (
 	ReasonClock         Reason = "clock_jump"
 	ReasonRegistry      Reason = "registry_doubt"
 	ReasonStray         Reason = "stray_stream"
+	ReasonPause         Reason = "pause_unreadable"
 	ReasonForeign       Reason = "foreign_object"
 	ReasonDenied        Reason = "delete_denied"
 	ReasonNotReplicated Reason = "not_replicated"
@@ -79,6 +80,16 @@ const (
 	ReasonTimeout       Reason = "timeout"
 	ReasonOther         Reason = "other"
 )
+
+// Reasons lists every reason, in the order of docs/reasons.md.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonIllegalEntry, ReasonEntryVersion, ReasonOpenBehind, ReasonAmbiguous, ReasonTorn, ReasonClock, ReasonRegistry,
+		ReasonPause, ReasonTopicName, ReasonTopicSetting, ReasonStreamKey, ReasonSourceMissing, ReasonShortStream, ReasonChanged, ReasonStray,
+		ReasonWrongType, ReasonFieldName, ReasonConflict, ReasonObject, ReasonForeign, ReasonDenied, ReasonNotReplicated,
+		ReasonDiskFull, ReasonStore, ReasonRedis, ReasonTimeout, ReasonOther,
+	}
+}
 
 // Loss says whether data seems to be lost, or out of every reader's sight.
 func (r Reason) Loss() bool {
@@ -103,6 +114,7 @@ func ReasonOf(err error) Reason {
 		{errClock, ReasonClock},
 		{errRegistry, ReasonRegistry},
 		{errStray, ReasonStray},
+		{segment.ErrPause, ReasonPause},
 		{errForeign, ReasonForeign},
 		{ErrDeleteDenied, ReasonDenied},
 		{ErrNotReplicated, ReasonNotReplicated},

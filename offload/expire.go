@@ -208,25 +208,50 @@ func (p *pass) deleteBatch(ctx context.Context, jobs []Job) {
 		return
 	}
 	ready := p.unchanged(ctx, jobs)
-	var paths []string
-	var whose []int
-	for i, j := range ready {
-		if o := j.Stored.Entry.Object; o != nil {
-			paths, whose = append(paths, o.Path), append(whose, i)
-		}
-	}
-	failed := make([]error, len(ready))
-	if len(paths) > 0 {
-		for k, err := range p.worker.ports.Store.Delete(ctx, paths) {
-			failed[whose[k]] = err
-		}
-	}
+	ready, leave := p.entered(ready)
+	failed := p.worker.deleteObjects(ctx, ready)
+	leave()
 	p.each(ctx, ready, func(ctx context.Context, j Job, i int) (Outcome, error) {
 		if failed[i] != nil {
 			return Outcome{}, failed[i]
 		}
 		return p.worker.erase(ctx, j)
 	})
+}
+
+// entered are the jobs whose partitions the gate lets in, until leave is called.
+func (p *pass) entered(jobs []Job) (in []Job, leave func()) {
+	var leaves []func()
+	for _, j := range jobs {
+		if one, open := p.worker.enter(j.Partition); open {
+			in, leaves = append(in, j), append(leaves, one)
+		}
+	}
+	p.skip(len(jobs) - len(in))
+	return in, func() {
+		for _, one := range leaves {
+			one()
+		}
+	}
+}
+
+// deleteObjects deletes the objects of jobs, and says of each job why that has
+// failed.
+func (w *Worker) deleteObjects(ctx context.Context, jobs []Job) []error {
+	var paths []string
+	var whose []int
+	for i, j := range jobs {
+		if o := j.Stored.Entry.Object; o != nil {
+			paths, whose = append(paths, o.Path), append(whose, i)
+		}
+	}
+	failed := make([]error, len(jobs))
+	if len(paths) > 0 {
+		for k, err := range w.ports.Store.Delete(ctx, paths) {
+			failed[whose[k]] = err
+		}
+	}
+	return failed
 }
 
 // cleared returns the segments of which nothing is left in Redis.

@@ -26,9 +26,10 @@ type index struct {
 	present ledger // REMOTE, with a local copy
 	active  []segment.Stored
 	alien   []string
-	high    segment.Number // the highest number that was seen
-	any     bool           // whether one was
-	until   time.Time      // when the manifest is read whole again; zero = at once
+	sizes   map[segment.Number]segment.OpenStream // of the streams of active segments that are sealed, where measured
+	high    segment.Number                        // the highest number that was seen
+	any     bool                                  // whether one was
+	until   time.Time                             // when the manifest is read whole again; zero = at once
 }
 
 // fields is how many fields the manifest should have.

@@ -13,7 +13,8 @@ var ErrFollower = errors.New("another instance leads")
 // answer by then, the lease lapses by itself.
 const releaseTime = 5 * time.Second
 
-// Leader decides which instance works.
+// Leader decides which instance works. Where several share the work, it is
+// about having a share at all; which one it is may change meanwhile (Share).
 type Leader interface {
 	// Acquire tries once to take the lease. ErrFollower means that somebody
 	// else has it. The context that it returns ends when the lease is lost or
@@ -33,13 +34,17 @@ type LoopObserver interface {
 
 // Loop does a pass at once and then every tick-interval, from start to start,
 // for as long as it leads; as a follower it asks for the lease at every tick.
+// Where the work is shared, a shard that is gained is worked on at once; and so
+// is all after Configure.
 // It returns when ctx ends, with all work awaited and the lease given back.
 func Loop(ctx context.Context, w *Worker, leader Leader, o LoopObserver) {
-	ticker := time.NewTicker(w.cfg.TickInterval)
+	tick := w.cfg.TickInterval
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var t term
 	defer func() { t.end(ctx) }()
 	for {
+		tick = w.retune(ticker, tick)
 		leads, since := t.begin(ctx, leader, o)
 		if since {
 			w.Reset() // another instance may have led meanwhile
@@ -51,6 +56,8 @@ func Loop(ctx context.Context, w *Worker, leader Leader, o LoopObserver) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-w.gained():
+		case <-w.news.came:
 		}
 	}
 }

@@ -16,6 +16,7 @@ type ask struct {
 	part   *PartitionScan
 	number segment.Number
 	set    func(segment.StreamSize)
+	idle   bool // nothing depends on it but what is shown: an error is none of the segment's
 }
 
 // measure finds out how large streams are, as far as rolling and retention
@@ -30,9 +31,10 @@ func (w *Worker) measure(ctx context.Context, parts []PartitionScan) error {
 			continue
 		}
 		p.Streams = map[segment.Number]segment.OpenStream{}
-		add := func(key string, n segment.Number, memory bool, set func(segment.StreamSize)) {
+		add := func(key string, memory bool, a ask) {
 			q = append(q, segment.SizeQuery{Key: key, Memory: memory})
-			asks = append(asks, ask{p, n, set})
+			a.part = p
+			asks = append(asks, a)
 		}
 		w.wanted(p, add)
 	}
@@ -41,6 +43,9 @@ func (w *Worker) measure(ctx context.Context, parts []PartitionScan) error {
 		return fmt.Errorf("measure streams: %w", err)
 	}
 	for i, a := range answers {
+		if a.Err != nil && asks[i].idle {
+			continue
+		}
 		if a.Err != nil {
 			asks[i].part.spoil(asks[i].number, fmt.Errorf("measure stream %s: %w", q[i].Key, a.Err))
 			continue
@@ -51,40 +56,72 @@ func (w *Worker) measure(ctx context.Context, parts []PartitionScan) error {
 }
 
 // wanted says which of a partition's streams have to be measured.
-func (w *Worker) wanted(p *PartitionScan, add func(string, segment.Number, bool, func(segment.StreamSize))) {
+func (w *Worker) wanted(p *PartitionScan, add func(key string, memory bool, a ask)) {
 	settings := p.Topic.Topic.Settings
 	bytes := settings.AverageMessageBytes == 0
-	limited := settings.Local().Bytes >= 0 || settings.RetentionBytes >= 0
 	rolls := w.rolls(p)
-	note := func(n segment.Number) func(segment.StreamSize) {
-		return func(s segment.StreamSize) {
-			p.Streams[n] = segment.OpenStream{Length: s.Length, Bytes: s.Bytes}
-		}
-	}
 	if p.Empty && rolls {
-		add(w.layout.StreamKey(p.Partition), 0, false, note(0))
+		add(w.layout.StreamKey(p.Partition), false, ask{set: p.note(0)})
 	}
 	if rolls && !p.Partition.Plain && p.isNew() {
-		add(w.layout.StreamKey(p.Partition), 0, false, func(s segment.StreamSize) { p.Base = s.Length })
+		add(w.layout.StreamKey(p.Partition), false, ask{set: func(s segment.StreamSize) { p.Base = s.Length }})
 	}
-	for _, s := range p.Active {
-		e := s.Entry
-		switch {
-		case s.Err != nil || p.Partition.Plain || e.State == segment.Deleting:
-		case e.State == segment.Open && (rolls || limited):
-			add(w.key(p.Partition, s.Number, e.Key), s.Number, bytes, note(s.Number))
-		case settings.Local().Bytes >= 0 && bytes:
-			add(w.key(p.Partition, s.Number, e.Key), s.Number, true, note(s.Number))
-		}
-	}
+	w.wantedActive(p, add)
 	if !bytes || settings.Local().Bytes < 0 || p.index.present.unmeasured == 0 || p.Partition.Plain {
 		return
 	}
 	for _, s := range p.index.present.list {
 		if s.local < 0 {
-			add(w.key(p.Partition, s.number, s.key), s.number, true, func(size segment.StreamSize) { p.index.present.measured(s.number, size.Bytes) })
+			add(w.key(p.Partition, s.number, s.key), true, ask{number: s.number, set: func(size segment.StreamSize) {
+				p.index.present.measured(s.number, size.Bytes)
+			}})
 		}
 	}
+}
+
+// wantedActive says which of the streams of active segments have to be measured.
+func (w *Worker) wantedActive(p *PartitionScan, add func(key string, memory bool, a ask)) {
+	before := p.index.sizes
+	p.index.sizes = nil
+	settings := p.Topic.Topic.Settings
+	bytes, local := settings.AverageMessageBytes == 0, settings.Local().Bytes >= 0
+	for _, s := range p.Active {
+		e, key := s.Entry, w.key(p.Partition, s.Number, s.Entry.Key)
+		size, known := before[s.Number]
+		switch {
+		case s.Err != nil || p.Partition.Plain || e.State == segment.Deleting:
+		case e.State == segment.Open && (w.rolls(p) || local || settings.RetentionBytes >= 0):
+			add(key, bytes, ask{number: s.Number, set: p.note(s.Number)})
+		case e.State == segment.Open || !bytes && e.Count >= 0 || e.Tier == segment.Remote && !local:
+		case known:
+			p.sealedSize(s.Number, size)
+		default:
+			add(key, bytes, ask{number: s.Number, idle: !local || !bytes, set: func(size segment.StreamSize) {
+				p.sealedSize(s.Number, segment.OpenStream{Length: size.Length, Bytes: size.Bytes})
+			}})
+		}
+	}
+}
+
+// note keeps the size of a stream for this scan.
+func (p *PartitionScan) note(n segment.Number) func(segment.StreamSize) {
+	return func(s segment.StreamSize) {
+		p.Streams[n] = segment.OpenStream{Length: s.Length, Bytes: s.Bytes}
+	}
+}
+
+// sealedSize notes how large the stream of a sealed segment is, and remembers
+// it: it is asked for once, since nothing is to be added. A stream that is not
+// there is looked for again.
+func (p *PartitionScan) sealedSize(n segment.Number, size segment.OpenStream) {
+	p.Streams[n] = size
+	if size.Length == 0 {
+		return
+	}
+	if p.index.sizes == nil {
+		p.index.sizes = map[segment.Number]segment.OpenStream{}
+	}
+	p.index.sizes[n] = size
 }
 
 // isNew says whether all that the partition has is its first segment, under

@@ -26,6 +26,11 @@ const (
 	Nothing           Result = "nothing"            // there was nothing to do any more
 )
 
+// Results lists every result.
+func Results() []Result {
+	return []Result{Created, Rolled, Copied, Adopted, Dropped, Held, Reopened, Hidden, Returned, Expired, ExpiredUnuploaded, LostRace, Nothing}
+}
+
 // UsedStore says whether the store had to work for it.
 func (r Result) UsedStore() bool {
 	switch r {

@@ -45,6 +45,13 @@ func newParking(base time.Duration, now func() time.Time, jitter func() float64)
 	return &parking{base: base, now: now, jitter: jitter, parked: map[ref]parked{}}
 }
 
+// rebase changes the first wait of what is parked from now on.
+func (p *parking) rebase(base time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.base = base
+}
+
 // failed parks a segment for longer each time: between half of and the whole
 // of base, 2 base, 4 base ... up to an hour. raw is the entry as the attempt
 // has left it: an attempt that raised the copy is no new beginning.
@@ -67,7 +74,8 @@ func (p *parking) failed(j Job, raw string, problem Problem) {
 	}
 	wait = min(wait, longest)
 	wait = wait/2 + time.Duration(p.jitter()*float64(wait/2))
-	p.parked[r] = parked{raw: raw, fails: fails, until: p.now().Add(wait), problem: problem}
+	problem.Retry = p.now().Add(wait)
+	p.parked[r] = parked{raw: raw, fails: fails, until: problem.Retry, problem: problem}
 }
 
 // holds says whether a segment still waits, and for what it was parked.

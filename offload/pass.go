@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,7 @@ func (p *pass) all(ctx context.Context, notes []note) error {
 	}
 	var err error
 	p.timed(PhaseTransfer, func() { err = p.run(ctx, due) })
-	p.forget(ctx, plan.Forget)
+	p.forget(ctx, p.worker.lastingly(plan.Forget))
 	return err
 }
 
@@ -264,7 +265,7 @@ func (p *pass) attempt(ctx context.Context, j Job, do func(context.Context, Job)
 	case ctx.Err() != nil: // says nothing about the segment
 		p.report.Left++
 	default:
-		p.failed(j, out.raw, err)
+		p.failed(j, out, err)
 	}
 	return false
 }
@@ -294,11 +295,10 @@ func (p *pass) done(j Job, out Outcome) {
 	p.report.Outcomes = append(p.report.Outcomes, out)
 }
 
-func (p *pass) failed(j Job, raw string, err error) {
-	if raw == "" {
-		raw = j.Stored.Raw
-	}
+func (p *pass) failed(j Job, out Outcome, err error) {
+	raw := cmp.Or(out.raw, j.Stored.Raw)
 	problem := problemOf(j.Partition, j.Stored.Number.String(), err)
+	problem.Action, problem.Took = j.Action, out.Duration
 	p.worker.parked.failed(j, raw, problem)
 	p.worker.observer.Failed(problem)
 	p.report.Problems = append(p.report.Problems, problem)

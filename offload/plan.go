@@ -51,8 +51,11 @@ type Plan struct {
 	Problems []Problem // what can't be worked on
 	Warnings []string  // what is legal and can't work
 	Removed  []TopicState
+	Paused   segment.Pauses // what of it is not worked on; it is counted
 	Counts   Counts
 	Lag      Lag
+	Topics   []TopicLag // of which there are partitions, in the order of the scan
+	Waiting  []Waiting  // what Lag counts, in the order of the scan
 }
 
 // Counts is how many of each thing a scan found.
@@ -71,16 +74,6 @@ type Counts struct {
 	Illegal     int `json:"illegal"`    // values that are no entry
 }
 
-// Lag is how far the remote tier and the deletions are behind.
-type Lag struct {
-	Segments int           `json:"segments"`  // sealed, and not copied yet
-	Oldest   time.Duration `json:"oldest_ns"` // since the oldest of them was sealed, as far as known
-	Unknown  int           `json:"unknown"`   // of these segments, whose entry does not say when they were sealed
-
-	Overdue        int           `json:"overdue"`            // segments past a retention
-	LongestOverdue time.Duration `json:"longest_overdue_ns"` // by time, of these
-}
-
 // maxExpiry bounds the segments of which a pass deletes the objects, so that a
 // retention that was lowered does not keep everything else waiting.
 const maxExpiry = 10_000
@@ -97,13 +90,20 @@ func MakePlan(s Scan, cfg Config) Plan {
 			p.Problems = append(p.Problems, Problem{Partition: -1, Reason: ReasonOf(doubt), Err: doubt})
 		}
 	}
+	p.pauses(s.Paused)
 	for _, t := range s.Topics {
 		p.topic(t)
 	}
 	for i := range s.Partitions {
 		p.Counts.Partitions++
+		p.lag = p.lagOf(&s.Partitions[i])
+		if s.Paused.Covers(s.Partitions[i].Partition) {
+			p.look(&s.Partitions[i])
+			continue
+		}
 		p.partition(&s.Partitions[i])
 	}
+	p.sumLag()
 	p.forget(s.Topics)
 	p.mostOverdue()
 	p.Expiry = append(p.Expiry, p.waiting...)
@@ -158,6 +158,7 @@ type planner struct {
 	returns int             // Return jobs so far
 	waiting []Job           // of Expiry, parked: they don't use up what a pass can do
 	remains map[string]bool // topics of which something is left
+	lag     *Lag            // of the topic whose partition it is at
 }
 
 func (p *planner) topic(t TopicState) {
@@ -166,7 +167,9 @@ func (p *planner) topic(t TopicState) {
 	}
 	switch {
 	case t.Topic.Err != nil:
-		problem(t.Topic.Err)
+		if !t.Elsewhere {
+			problem(t.Topic.Err)
+		}
 		return
 	case t.Phase == "" || t.Phase == Disabled:
 		p.Counts.OtherTopics++
@@ -175,13 +178,13 @@ func (p *planner) topic(t TopicState) {
 		if t.Topic.Plain {
 			p.Counts.Streams++
 		}
-		if text := t.Topic.Settings.Warning(); text != "" && !t.Topic.Plain { // of those the settings say it
+		if text := t.Topic.Settings.Warning(); text != "" && !t.Topic.Plain && !t.Elsewhere { // of those the settings say it
 			p.Warnings = append(p.Warnings, t.Topic.Name+": "+text)
 		}
-	default:
+	case !t.Elsewhere:
 		p.Removed = append(p.Removed, t)
 	}
-	if t.Keep != nil {
+	if t.Keep != nil && !t.Elsewhere {
 		problem(t.Keep)
 	}
 }
@@ -190,7 +193,7 @@ func (p *planner) topic(t TopicState) {
 // offloaded any more, and nothing of them is left on the store or on its way.
 func (p *planner) forget(topics []TopicState) {
 	for _, t := range topics {
-		if t.Topic.Err == nil && !t.Topic.Plain && (t.Phase == Disabled || t.Phase == Doomed) && !p.remains[t.Topic.Name] {
+		if t.Topic.Err == nil && !t.Topic.Plain && !t.Elsewhere && (t.Phase == Disabled || t.Phase == Doomed) && !p.remains[t.Topic.Name] {
 			p.Forget = append(p.Forget, t.Topic.Name)
 		}
 	}
@@ -324,13 +327,7 @@ func (p *planner) sealed(s *PartitionScan, j Job, d decisions) (Job, bool) {
 		return Job{}, false
 	}
 	p.Counts.Sealed++
-	p.Lag.Segments++
-	if e.SealedAt == 0 || e.SealedAt > p.now {
-		p.Lag.Unknown++
-	}
-	if age := time.Duration(p.now-e.SealedAt) * time.Millisecond; e.SealedAt != 0 && age > p.Lag.Oldest {
-		p.Lag.Oldest = age
-	}
+	p.behind(s, j)
 	if !e.Due(p.now, p.cfg.SealGrace.Milliseconds()) {
 		p.Counts.Grace++
 		return Job{}, false

@@ -2,6 +2,7 @@ package offload
 
 import (
 	"fmt"
+	"time"
 
 	"korvet-offload/segment"
 )
@@ -14,6 +15,10 @@ type Problem struct {
 	Segment   string // "": the whole partition
 	Reason    Reason
 	Err       error
+	Retry     time.Time // not before this is it tried again, by this host's clock; zero = at the next pass, or not known
+
+	Action Action        // what was tried; "" where nothing was
+	Took   time.Duration // the attempt
 }
 
 func problemOf(p segment.Partition, number string, err error) Problem {
@@ -26,6 +31,8 @@ func (p Problem) Where() string {
 	switch {
 	case p.Reason == ReasonClock:
 		return "clock"
+	case p.Reason == ReasonPause && p.Topic == "":
+		return "pause"
 	case p.Topic == "":
 		return "registry"
 	case p.Plain && p.Segment == "":

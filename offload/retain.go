@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"korvet-offload/segment"
 )
@@ -88,9 +87,9 @@ func (r *retaining) resume() {
 
 // overdue counts a segment that should be gone already.
 func (r *retaining) overdue(why segment.Due, name string) {
-	r.Lag.Overdue++
+	r.lag.Overdue++
 	if why.Limit == name {
-		r.Lag.LongestOverdue = max(r.Lag.LongestOverdue, time.Duration(min(why.Over, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
+		r.lag.LongestOverdue = max(r.lag.LongestOverdue, milliseconds(why.Over))
 	}
 }
 
@@ -135,6 +134,9 @@ func since(now int64, why segment.Due, msName string, at int64) int64 {
 // unuploaded decides about a segment past total retention that is still LOCAL.
 func (r *retaining) unuploaded(s segment.Span, why segment.Due) {
 	j := r.job(Hide, s.Number, why)
+	if why.Limit == r.settings.Total().BytesName {
+		r.sizeReaches(&r.lag.Total, j.Stored.Entry)
+	}
 	switch {
 	case j.Stored.Entry.Tier != segment.Local || !r.part.Topic.Works():
 	case r.cfg.ExpireUnuploaded == Expire && !r.part.Partition.Plain:
@@ -153,11 +155,14 @@ func (r *retaining) local() {
 	spans, sum := r.spans(r.inRedis)
 	sum += r.settings.Size(x.present.messages, x.present.streams)
 	for s, why := range limits.Overdue(r.now, sum, merged(size, spans, &x.present)) {
-		if _, present := x.present.find(s.Number); present {
-			if _, known := r.drop[s.Number]; !known {
-				r.overdue(why, limits.MsName)
-				r.drop[s.Number] = r.job(Drop, s.Number, why)
-			}
+		_, known := r.drop[s.Number]
+		i, active := slices.BinarySearchFunc(r.part.Active, s.Number, byNumber)
+		switch _, present := x.present.find(s.Number); {
+		case present && !known:
+			r.overdue(why, limits.MsName)
+			r.drop[s.Number] = r.job(Drop, s.Number, why)
+		case active && why.Limit == limits.BytesName:
+			r.sizeReaches(&r.lag.Local, r.part.Active[i].Entry)
 		}
 	}
 	if r.part.Partition.Plain {

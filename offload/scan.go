@@ -32,6 +32,7 @@ type Scan struct {
 	Partitions []PartitionScan // of the topics that are worked on, in their order
 	Clock      error           // why this pass must not delete anything; nil = it may
 	Registry   error           // why it must not delete anything of a topic; nil = it may
+	Paused     segment.Pauses  // what must not be changed at all
 
 	notes  []note
 	strays []stray        // streams that came back after they were dropped
@@ -111,6 +112,7 @@ type memory struct {
 	firstRedis, firstHere time.Time     // the two clocks at the first pass
 	jumped                time.Time     // by this host's clock; zero = it is believed
 	dropped               []dropped
+	sharing               sharing
 }
 
 func newMemory() *memory {
@@ -118,9 +120,16 @@ func newMemory() *memory {
 }
 
 // Scan reads the registry and what has to be known of every partition that is
-// worked on. A manifest that can't be read is noted and stops no other; an
-// error means that Redis as a whole did not answer.
-func (w *Worker) Scan(ctx context.Context) (Scan, error) {
+// worked on, by whichever instance. A manifest that can't be read is noted and
+// stops no other; an error means that Redis as a whole did not answer.
+func (w *Worker) Scan(ctx context.Context) (Scan, error) { return w.scan(ctx, nil) }
+
+// scan is Scan for the partitions of a share; nil = all.
+func (w *Worker) scan(ctx context.Context, share Share) (Scan, error) {
+	var mine terms
+	if share != nil {
+		mine = share.Terms()
+	}
 	here := w.now()
 	now, err := w.ports.Clock.Now(ctx)
 	if err != nil {
@@ -130,16 +139,24 @@ func (w *Worker) Scan(ctx context.Context) (Scan, error) {
 	if err != nil {
 		return Scan{}, fmt.Errorf("read the topic registry: %w", err)
 	}
-	if w.memory.known == nil {
+	if w.memory.known == nil || share != nil { // others write there too
 		if w.memory.known, err = w.ports.Known.Known(ctx); err != nil {
 			return Scan{}, fmt.Errorf("read the topics that were offloaded before: %w", err)
 		}
 	}
-	s := Scan{At: now, Clock: w.memory.clockDoubt(now, here), Registry: w.memory.registryDoubt(topics), parked: w.parked.waits}
+	paused, err := ReadPauses(ctx, w.ports.Pauses)
+	if err != nil {
+		return Scan{}, err
+	}
+	s := Scan{At: now, Paused: paused, Clock: w.memory.clockDoubt(now, here), Registry: w.memory.registryDoubt(topics), parked: w.parked.waits}
 	r := newRoster(topics, w.memory.known, s.Clock != nil || s.Registry != nil, w.cfg, now)
-	s.Topics, s.notes = r.states, r.notes
+	s.Topics = r.states
+	for i, t := range s.Topics {
+		s.Topics[i].Elsewhere = !mine.whole(t)
+	}
 	w.memory.redis, w.memory.here, w.memory.registry = now, here, inRegistry(topics)
-	s.Partitions = w.partitions(s.Topics)
+	s.Partitions = w.partitions(s.Topics, mine)
+	s.notes = s.myNotes(r.notes)
 	w.memory.keepOnly(s.Partitions)
 	if err := w.readManifests(ctx, s.Partitions, now); err != nil {
 		return s, err
@@ -197,8 +214,10 @@ func declared(topics []segment.Topic, name string) bool {
 	return false
 }
 
-// partitions lists what is worked on.
-func (w *Worker) partitions(states []TopicState) []PartitionScan {
+// partitions lists what is worked on. Of a shard that was another instance's
+// since the last pass nothing is remembered.
+func (w *Worker) partitions(states []TopicState, mine terms) []PartitionScan {
+	defer w.memory.sharing.begin(mine, states)
 	var parts []PartitionScan
 	for _, s := range states {
 		if s.Topic.Err != nil || s.Phase == "" || s.Phase == Abandoned {
@@ -209,7 +228,15 @@ func (w *Worker) partitions(states []TopicState) []PartitionScan {
 			w.memory.ids[s.Topic.Name] = s.Topic.Settings.ID
 		}
 		for n := range s.Topic.Settings.Partitions {
-			parts = append(parts, PartitionScan{Topic: s, Partition: s.Topic.Partition(n)})
+			p := s.Topic.Partition(n)
+			shard := func(shards int) int { return s.shard(p, shards) }
+			if !mine.owns(shard) {
+				continue
+			}
+			if !w.memory.sharing.kept(mine, shard) {
+				delete(w.memory.indexes, p)
+			}
+			parts = append(parts, PartitionScan{Topic: s, Partition: p})
 		}
 	}
 	return parts
@@ -224,7 +251,8 @@ func (m *memory) forget(topic string) {
 	m.dropped = slices.DeleteFunc(m.dropped, func(d dropped) bool { return d.partition.Topic == topic })
 }
 
-// keepOnly lets go of the partitions that are no longer worked on.
+// keepOnly lets go of the partitions that are no longer worked on, or no longer
+// by this instance.
 func (m *memory) keepOnly(parts []PartitionScan) {
 	there := make(map[segment.Partition]bool, len(parts))
 	for _, p := range parts {

@@ -107,7 +107,15 @@ func (p *pass) leftovers(ctx context.Context, strays []stray) {
 		if !p.goesOn(ctx) {
 			return
 		}
+		if p.report.Plan.Paused.Covers(s.partition) {
+			continue
+		}
+		leave, open := p.worker.enter(s.partition)
+		if !open {
+			continue
+		}
 		out, err := p.worker.removeLeftover(ctx, s.dropped)
+		leave()
 		if err != nil {
 			p.fault(problemOf(s.partition, s.number.String(), err))
 		}

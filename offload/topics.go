@@ -30,6 +30,9 @@ type TopicState struct {
 	Since int64 // epoch ms, of the removal
 	// Keep: nothing of it is deleted, because what is known of it is in doubt.
 	Keep error
+	// Elsewhere: another instance speaks for the topic; this one may work on
+	// partitions of it.
+	Elsewhere bool
 }
 
 // Works says whether segments are rolled and copied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
@@ -23,7 +24,9 @@ type Ports struct {
 	Clock     Clock
 	Encoding  Encoding
 	Store     Store
-	Gate      Gate // nil = always open
+	Gate      Gate   // nil = always open
+	Pauses    Pauses // nil = nothing is ever paused
+	Share     Share  // nil = all partitions are this instance's
 }
 
 // Observer is told what happens, for logs, metrics and progress. Its methods
@@ -37,6 +40,13 @@ type Observer interface {
 	Finished(Outcome)
 	// Failed: a segment was tried and is parked.
 	Failed(Problem)
+}
+
+// ScanObserver is an Observer that also wants to see what a pass has found.
+type ScanObserver interface {
+	// Scanned: a pass has read what there is, and nothing is done yet. The scan
+	// may be read until the method returns, and no longer.
+	Scanned(s *Scan)
 }
 
 // Worker does passes. Between passes it remembers the back-off of parked
@@ -58,6 +68,8 @@ type Worker struct {
 	piece  int64 // entries of a plain stream that are trimmed in one script
 	atOnce int   // short jobs at once
 
+	news *news
+
 	mu     sync.Mutex // guards memory while a pass works
 	memory *memory
 }
@@ -67,6 +79,7 @@ func New(cfg Config, layout segment.Layout, ports Ports, o Observer) *Worker {
 	return &Worker{
 		cfg: cfg, layout: layout, ports: ports, observer: o,
 		now: time.Now, token: randomToken,
+		news:   newNews(),
 		spools: newSpools(cfg.SpoolDir, cfg.SpoolMemory),
 		parked: newParking(cfg.TickInterval, time.Now, mathrand.Float64),
 		jitter: mathrand.Float64, piece: pieceEntries, atOnce: eachAtOnce, memory: newMemory(),
@@ -116,6 +129,11 @@ const (
 	PhaseTransfer PassPhase = "transfer" // drop, copy
 )
 
+// PassPhases lists the phases of a pass, in their order.
+func PassPhases() []PassPhase {
+	return []PassPhase{PhaseScan, PhaseRoll, PhaseExpire, PhaseTransfer}
+}
+
 // Plan is a scan and what a pass would do about it, with the entries of all
 // segments that it concerns. It changes nothing.
 func (w *Worker) Plan(ctx context.Context) (Plan, error) {
@@ -134,13 +152,20 @@ func (w *Worker) Plan(ctx context.Context) (Plan, error) {
 // pass could not be made, or was given up because Redis or the store can't be
 // used, or the context ended. The report then holds what was done before.
 func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
+	w.adopt()
 	start := w.now()
-	scan, err := w.Scan(ctx)
+	scan, err := w.scan(ctx, w.ports.Share)
 	took := w.now().Sub(start)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) { // why it was stopped counts
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 		return Report{Duration: took, Phases: []PhaseTime{{PhaseScan, took}}}, err
 	}
 	plan := MakePlan(scan, w.cfg)
+	if o, ok := w.observer.(ScanObserver); ok {
+		o.Scanned(&scan)
+	}
 	w.observer.Planned(plan)
 	p := &pass{worker: w, report: Report{Plan: plan, Problems: plan.Problems, Phases: []PhaseTime{{PhaseScan, took}}}}
 	p.leftovers(ctx, scan.strays)
@@ -150,14 +175,6 @@ func (w *Worker) RunOnce(ctx context.Context) (Report, error) {
 	}
 	p.report.Duration = w.now().Sub(start)
 	return p.report, err
-}
-
-// enter asks the gate, if there is one.
-func (w *Worker) enter(p segment.Partition) (leave func(), ok bool) {
-	if w.ports.Gate == nil {
-		return func() {}, true
-	}
-	return w.ports.Gate.Enter(p)
 }
 
 // guarded turns a panic into an error of that one segment: a fault in a

@@ -64,7 +64,7 @@ func newBucket(cfg Config, t target, opt Options) (*bucket, error) {
 	b.http = observer{next: transport, signer: b.signer}
 	b.noBatch.Store(isGoogle(cfg.Endpoint))
 	if cfg.SSE != "" {
-		if b.sse, err = encryption(cfg); err != nil {
+		if b.sse, err = encryptionOf(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func isGoogle(endpoint string) bool {
 	return err == nil && s3utils.IsGoogleEndpoint(*u)
 }
 
-func encryption(cfg Config) (encrypt.ServerSide, error) {
+func encryptionOf(cfg Config) (encrypt.ServerSide, error) {
 	if cfg.SSE == SSEKMS {
 		return encrypt.NewSSEKMS(cfg.SSEKMSKeyID, nil)
 	}

@@ -213,7 +213,7 @@ func (b *bucket) hint(r request, class Class, a *answer, region string, x *excha
 	case ClassLocked:
 		return "its retention period, or its legal hold, has to end first"
 	case ClassUnsupported:
-		if r.op != "delete" {
+		if r.op != "delete" && !reads(r.op) {
 			return "the store has no conditional puts"
 		}
 	}
@@ -240,6 +240,13 @@ var permissions = map[string]string{
 	"check":  "s3:ListBucket on the bucket",
 	"abort":  "s3:AbortMultipartUpload on the prefix",
 	"delete": "s3:DeleteObject on the prefix",
+
+	opVersioning: "s3:GetBucketVersioning on the bucket",
+	opLifecycle:  "s3:GetLifecycleConfiguration on the bucket",
+	opLock:       "s3:GetBucketObjectLockConfiguration on the bucket",
+	opEncryption: "s3:GetEncryptionConfiguration on the bucket",
+	opUploads:    "s3:ListBucketMultipartUploads on the bucket",
+	opLocation:   "s3:GetBucketLocation on the bucket",
 }
 
 func deniedHint(op string, a *answer, kms bool) string {

@@ -44,5 +44,9 @@
 // marker and in signatures. Where the store refuses those, requests are signed
 // by its own clock.
 //
+// An Inspector looks at the same places for the doctor. What a store does not
+// know, or does not let one see, is an error of that question alone, and what it
+// puts to try it out it removes, or names as left.
+//
 // All methods of a Store may be called by several goroutines at once.
 package s3sink

@@ -30,6 +30,12 @@ const (
 	ClassOther       Class = "other"        // ended by the caller, or not known
 )
 
+// Classes lists every class.
+func Classes() []Class {
+	return []Class{ClassExists, ClassMissing, ClassNoBucket, ClassDenied, ClassLocked, ClassCredentials, ClassThrottled, ClassUnavailable,
+		ClassTimeout, ClassConflict, ClassClockSkew, ClassWrongRegion, ClassUnsupported, ClassFull, ClassInvalid, ClassOther}
+}
+
 // Errors to compare with by errors.Is.
 var (
 	ErrExists      = errors.New("object exists")

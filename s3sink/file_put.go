@@ -204,7 +204,7 @@ func removeStale(dir *os.Root, now time.Time) error {
 
 // fill copies the body into a file and makes it durable.
 func (f *files) fill(ctx context.Context, file *os.File, u Upload) (time.Time, error) {
-	if err := copyBody(ctx, file, u); err != nil {
+	if err := copyBody(ctx, file, u, f.opt.Pace); err != nil {
 		return time.Time{}, err
 	}
 	if err := f.sync(file); err != nil {
@@ -217,9 +217,9 @@ func (f *files) fill(ctx context.Context, file *os.File, u Upload) (time.Time, e
 	return info.ModTime(), ctx.Err()
 }
 
-func copyBody(ctx context.Context, file *os.File, u Upload) error {
+func copyBody(ctx context.Context, file *os.File, u Upload, pace func(context.Context, int) error) error {
 	buf := make([]byte, min(copyBuffer, u.Size+1))
-	n, err := io.CopyBuffer(onlyWriter{file}, until(ctx, u.bodyOrNothing()), buf)
+	n, err := io.CopyBuffer(onlyWriter{file}, until(ctx, paced(ctx, u.bodyOrNothing(), pace)), buf)
 	if err == nil && n < u.Size {
 		err = fmt.Errorf("%w by %d bytes", errBodyShort, u.Size-n)
 	}
@@ -248,5 +248,19 @@ func until(ctx context.Context, from io.Reader) io.Reader {
 			return 0, err
 		}
 		return from.Read(p)
+	})
+}
+
+// paced reads no faster than pace lets it.
+func paced(ctx context.Context, from io.Reader, pace func(context.Context, int) error) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := from.Read(p)
+		if n == 0 {
+			return n, err
+		}
+		if ended := pace(ctx, n); ended != nil {
+			return 0, ended
+		}
+		return n, err
 	})
 }

@@ -225,7 +225,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	f := newFolder(t)
-	e := f.classify("put", "k", copyBody(t.Context(), full, upload("k", []byte("x"))))
+	e := f.classify("put", "k", copyBody(t.Context(), full, upload("k", []byte("x")), Options{}.withDefaults().Pace))
 	if e.Class != ClassFull || !strings.Contains(e.Error(), "no space left") {
 		t.Errorf("got %v", e)
 	}

@@ -166,6 +166,27 @@ func readMarker(ctx context.Context, s Store, o Owner) ([]byte, error) {
 	return content, o.accepts(content)
 }
 
+// ownerOf is the namespace in the owner marker; "" where there is no marker.
+func ownerOf(ctx context.Context, s Store) (string, error) {
+	body, err := s.Open(ctx, MarkerKey)
+	switch {
+	case ClassOf(err) == ClassMissing:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(io.LimitReader(body, maxMarker))
+	if err != nil {
+		return "", err
+	}
+	var m marker
+	if json.Unmarshal(content, &m) == nil && m.V == 1 && m.Namespace != "" {
+		return m.Namespace, nil
+	}
+	return "", Owner{}.accepts(content)
+}
+
 // accepts says why a root with this marker must not be written to.
 func (o Owner) accepts(content []byte) error {
 	fault := func(hint, format string, args ...any) error {

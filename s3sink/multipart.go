@@ -56,7 +56,7 @@ func (b *bucket) startParts(ctx context.Context, r request, u Upload) (string, e
 	opts := b.putOptions(u)
 	opts.UserMetadata["x-amz-checksum-algorithm"] = minio.ChecksumCRC32C.String()
 	opts.UserMetadata["x-amz-checksum-type"] = minio.ChecksumFullObjectMode.String()
-	r.size = 0
+	r.step, r.size = "begin", 0
 	var id string
 	err := b.do(ctx, r, func(ctx context.Context, _ int) error {
 		c, err := b.connect(ctx)
@@ -107,7 +107,7 @@ func (b *bucket) sendParts(ctx context.Context, r request, u Upload, id string) 
 }
 
 func (b *bucket) sendPart(ctx context.Context, r request, id string, n int, s *io.SectionReader, crc string) (minio.ObjectPart, error) {
-	r.size = s.Size()
+	r.step, r.size = "part", s.Size()
 	opts := minio.PutObjectPartOptions{
 		CustomHeader:         http.Header{minio.ChecksumCRC32C.Key(): {crc}},
 		DisableContentSha256: true,
@@ -143,6 +143,7 @@ func (b *bucket) completeParts(ctx context.Context, r request, u Upload, id stri
 	for i, p := range parts {
 		done[i] = minio.CompletePart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumCRC32C: p.ChecksumCRC32C}
 	}
+	r.step = "complete"
 	var etag string
 	err := b.do(ctx, r, func(ctx context.Context, n int) error {
 		c, err := b.connect(ctx)

@@ -53,8 +53,14 @@ func (b *bucket) checkUpload(u Upload) error {
 }
 
 func (b *bucket) putWhole(ctx context.Context, r request, u Upload) (string, error) {
+	return b.putChecked(ctx, r, u, u.SHA256)
+}
+
+// putChecked is putWhole with the checksum that the store is to hold the body
+// against.
+func (b *bucket) putChecked(ctx context.Context, r request, u Upload, checksum string) (string, error) {
 	opts := b.putOptions(u)
-	opts.UserMetadata["x-amz-checksum-sha256"] = base64SHA256(u.SHA256)
+	opts.UserMetadata["x-amz-checksum-sha256"] = base64SHA256(checksum)
 	if !u.Unconditional {
 		opts.SetMatchETagExcept("*")
 	}

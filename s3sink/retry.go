@@ -11,6 +11,7 @@ import (
 // request is one thing that is asked of S3, possibly several times.
 type request struct {
 	op   string
+	step string // of an upload in parts; "" = the operation is one request
 	key  string // below the root; "" = the bucket itself
 	size int64  // bytes that have to move
 }
@@ -86,15 +87,25 @@ func (b *bucket) again(t *tries, err *Error, x *exchange) bool {
 // once makes one attempt and classifies what comes of it. The time that the
 // attempt has begins when it is its turn.
 func (b *bucket) once(ctx context.Context, r request, n int, x *exchange, attempt func(context.Context, int) error) (e *Error) {
+	asked := b.opt.Now()
 	round, ended := b.throttle.begin(ctx, r.op == "abort")
 	if ended != nil {
 		return b.classify(ctx, r, ended, x)
 	}
+	began := b.opt.Now()
 	limit := b.opt.Limits.Request + time.Duration(r.size/b.opt.Limits.MinRate)*time.Second
-	actx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer func() { b.throttle.end(round, e, x) }()
-	if err := attempt(withExchange(actx, x), n); err != nil {
+	actx, clock, stop := withDeadline(ctx, limit)
+	defer stop()
+	x.clock = clock
+	defer func() {
+		b.throttle.end(round, e, x)
+		b.opt.OnCall(callOf(r, e, began.Sub(asked), b.opt.Now().Sub(began)))
+	}()
+	err := attempt(withExchange(actx, x), n)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(actx), context.DeadlineExceeded) {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
 		e = b.classify(ctx, r, err, x)
 	}
 	return e
@@ -127,7 +138,8 @@ func (e bodyError) Unwrap() error { return e.error }
 
 // send makes one attempt that sends a section of a body under a watchdog.
 func (b *bucket) send(ctx context.Context, s *io.SectionReader, put func(context.Context, io.Reader) error) error {
-	ctx, body, stop := watchUpload(ctx, s, b.opt.Limits.NoProgress)
+	x, _ := ctx.Value(exchangeKey{}).(*exchange) // once has put it there
+	ctx, body, stop := watchUpload(ctx, s, b.opt.Limits.NoProgress, b.pace(x.clock))
 	defer stop()
 	err := put(ctx, body)
 	switch {

@@ -108,12 +108,15 @@ type Options struct {
 	Owner     Owner
 	UserAgent string                                     // name/version, added to the library's
 	OnEvent   func(Event)                                // called by several goroutines at once; calls no method of the store
+	OnCall    func(Call)                                 // of every attempt at S3; as OnEvent
+	Pace      func(ctx context.Context, n int) error     // called when n bytes of an upload are to go out, by several goroutines at once; they go when it returns nil
 	Limits    Limits                                     //
 	Now       func() time.Time                           // time.Now
 	Sleep     func(context.Context, time.Duration) error // waits, or returns the context's error
 }
 
-// Limits of time and of attempts.
+// Limits of time and of attempts. The time that Options.Pace takes does not
+// count.
 type Limits struct {
 	Attempts    int           // of one request; 5
 	BackoffBase time.Duration // the first wait is up to this, each further one up to twice as much; 200ms
@@ -162,6 +165,12 @@ func (o Options) withDefaults() Options {
 	o.Limits = o.Limits.withDefaults()
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
+	}
+	if o.OnCall == nil {
+		o.OnCall = func(Call) {}
+	}
+	if o.Pace == nil {
+		o.Pace = func(context.Context, int) error { return nil }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

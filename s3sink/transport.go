@@ -70,6 +70,7 @@ func loadCAs(name string) (*x509.CertPool, error) {
 // attempt.
 type exchange struct {
 	trial *time.Duration // the offset to sign the attempt with; nil = that of all requests
+	clock *deadline      // of the attempt
 
 	mu         sync.Mutex
 	status     int
@@ -78,6 +79,7 @@ type exchange struct {
 	skew       time.Duration // this host's clock minus the one that the answer is dated by
 	offset     time.Duration // what was added to this host's clock to sign the request
 	region     string        // the bucket's, if the store says so
+	dated      bool          // the answer has a Date
 }
 
 type exchangeKey struct{}
@@ -126,9 +128,9 @@ func (x *exchange) note(res *http.Response, now time.Time, offset time.Duration)
 	x.head = res.Request.Method == http.MethodHead
 	x.retryAfter = retryAfter(res.Header.Get("Retry-After"), now)
 	x.region = res.Header.Get("X-Amz-Bucket-Region")
-	x.skew, x.offset = 0, offset
+	x.skew, x.offset, x.dated = 0, offset, false
 	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-		x.skew = now.Sub(date).Truncate(time.Second)
+		x.skew, x.dated = now.Sub(date).Truncate(time.Second), true
 	}
 }
 

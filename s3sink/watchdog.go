@@ -19,14 +19,16 @@ type sentBody struct {
 	left  int64
 	limit time.Duration
 	timer *time.Timer
-	err   error // of the body itself, and not of the network
+	pace  func(n int) error // waits until so many bytes may go
+	err   error             // of the body itself, and not of the network
 }
 
 // watchUpload returns a reader of a section and a context that ends if, before
-// all of it is read, nothing is read for the limit. The caller calls stop.
-func watchUpload(ctx context.Context, s *io.SectionReader, limit time.Duration) (context.Context, *sentBody, func()) {
+// all of it is read, nothing is read for the limit; what pace takes does not
+// count. The caller calls stop.
+func watchUpload(ctx context.Context, s *io.SectionReader, limit time.Duration, pace func(context.Context, int) error) (context.Context, *sentBody, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	b := &sentBody{from: s, left: s.Size(), limit: limit}
+	b := &sentBody{from: s, left: s.Size(), limit: limit, pace: func(n int) error { return pace(ctx, n) }}
 	b.timer = time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w for %s", errNoProgress, limit)) })
 	if b.left == 0 {
 		b.timer.Stop()
@@ -40,6 +42,12 @@ func watchUpload(ctx context.Context, s *io.SectionReader, limit time.Duration) 
 func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.left -= int64(n)
+	if n > 0 {
+		b.timer.Stop()
+		if ended := b.pace(n); ended != nil {
+			return 0, ended
+		}
+	}
 	switch {
 	case b.left <= 0: // what is left to wait for is the answer
 		b.timer.Stop()

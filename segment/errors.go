@@ -28,4 +28,6 @@ var (
 	ErrStreamKey = errors.New("illegal stream key")
 	// ErrTopicSetting: a topic setting whose value makes no sense.
 	ErrTopicSetting = errors.New("illegal topic setting")
+	// ErrPause: a record of what is paused that can't be read.
+	ErrPause = errors.New("illegal record of a pause")
 )

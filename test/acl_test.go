@@ -78,7 +78,7 @@ func (r *rig) heldByAnother() {
 func TestDocumentedACLSuffices(t *testing.T) {
 	r := newACLRig(t)
 	r.reload()
-	for _, args := range []string{"config check --connect", "run --once --dry-run", "status", "run --once", "status"} {
+	for _, args := range []string{"config check --connect", "run --once --dry-run", "status", "pause --topic orders", "run --once", "resume --topic orders", "run --once", "status"} {
 		if stdout, stderr, code := r.run(strings.Fields(args)...); code != 0 || stderr != "" {
 			t.Fatalf("%s: exit %d\n%s%s", args, code, stdout, stderr)
 		}
@@ -97,6 +97,13 @@ func TestDocumentedACLSuffices(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if code := p.wait(t, 20*time.Second); code != 0 || strings.Contains(p.log(), `"level":"error"`) || strings.Contains(p.log(), `"level":"warn"`) {
 		t.Errorf("run: exit %d\n%s", code, p.log())
+	}
+	r.env = append(r.env, "KORVET_STORAGE_OFFLOAD_SHARDS=4")
+	p = r.start("run")
+	await(t, "an instance has all shards", 20*time.Second, func() bool { return strings.Contains(p.log(), `"shards":[0,1,2,3]`) })
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t, 20*time.Second); code != 0 || strings.Contains(p.log(), `"level":"error"`) || strings.Contains(p.log(), `"level":"warn"`) {
+		t.Errorf("run with shards: exit %d\n%s", code, p.log())
 	}
 	if got := strings.TrimSpace(r.redis.Exec("ACL", "LOG")); got != "" {
 		t.Errorf("the server refused something: %s", got)

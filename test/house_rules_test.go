@@ -28,13 +28,19 @@ func ownAllowed() map[string]ownImport {
 		"internal/redisstore":  {code: []string{"segment"}, tests: []string{"lease", redis, kit + "rawread", kit + "redisproxy"}},
 		"internal/parquetfile": {code: []string{"segment"}, tests: []string{kit + "dataset"}},
 		"internal/ops":         {},
+		"docs":                 {},
+		"internal/board":       {code: []string{"segment", "offload"}, tests: []string{kit + "scans"}},
+		"internal/page":        {code: []string{"segment", "docs", "internal/board"}, tests: []string{"offload", kit + "scans"}},
+		kit + "scans":          {code: []string{"segment", "offload"}},
 		"internal/broker":      {code: []string{"segment", kit + "dataset"}, tests: []string{redis}},
 		"internal/config":      {code: []string{"segment", "offload", "lease", "s3sink", "internal/redisstore", "internal/ops"}},
 		"internal/command": {
 			code: []string{"segment", "offload", "lease", "s3sink", "internal/redisstore", "internal/parquetfile", "internal/config",
-				"internal/ops", "internal/points", "internal/broker", kit + "dataset"},
+				"internal/ops", "internal/board", "internal/page", "internal/doctor", "internal/metrics", "internal/points", "internal/broker", kit + "dataset"},
 			tests: []string{redis},
 		},
+		"internal/doctor":      {code: []string{"segment", "s3sink", "internal/redisstore"}},
+		"internal/metrics":     {code: []string{"segment", "offload", "s3sink"}},
 		"internal/points":      {code: []string{"segment", "offload"}},
 		kit + "checker":        {tests: []string{"segment"}},
 		kit + "checker/loader": {code: []string{"segment", "internal/broker", "internal/parquetfile", kit + "checker", redis}, tests: []string{kit + "dataset"}},
@@ -48,7 +54,8 @@ func ownAllowed() map[string]ownImport {
 		kit + "stage":          {code: []string{"segment", "internal/broker", "internal/parquetfile", kit + "checker", kit + "checker/loader", redis}},
 		"test/torture":         {code: []string{"segment", "internal/points", kit + "checker", kit + "stage", kit + "standin", redis}},
 		"test/guards":          {},
-		"test/deploy":          {tests: []string{redis, s3}},
+		"test/deploy":          {tests: []string{"segment", redis, s3}},
+		"test/deploy/schemas":  {},
 		"test/load":            {tests: []string{"segment", "internal/parquetfile", redis, s3}},
 		"test":                 {tests: []string{"segment", "test/guards", "test/torture", "internal/points", "internal/broker", "internal/parquetfile", kit + "checker", kit + "checker/loader", kit + "dataset", kit + "redisproxy", kit + "stage", redis, s3}},
 	}
@@ -57,7 +64,7 @@ func ownAllowed() map[string]ownImport {
 // ownModules are folders with a module of their own, which uses this one from
 // outside.
 func ownModules() []string {
-	return []string{"test/bench", "test/goreaders", "test/network", "test/k8sverify"}
+	return []string{"test/bench", "test/goreaders", "test/network", "test/k8sverify", "test/deploy/compose"}
 }
 
 func ownImports(s source) (found []string) {
@@ -87,6 +94,8 @@ func libraries() map[string]ownImport {
 		"github.com/minio/minio-go/":       {code: []string{"s3sink", "internal/testkit/s3server"}},
 		"github.com/alicebob/miniredis/":   {code: []string{"internal/command"}, tests: []string{"internal/redisstore", "internal/broker"}},
 		"github.com/urfave/cli/":           {code: []string{"internal/command", "internal/config"}},
+		"github.com/coreos/go-systemd/":    {code: []string{"internal/command"}},
+		"github.com/prometheus/":           {code: []string{"internal/metrics"}},
 	}
 }
 

@@ -30,6 +30,9 @@ func policyActions(t *testing.T, policy map[string]any) []string {
 	t.Helper()
 	var all []string
 	for _, s := range policy["Statement"].([]any) {
+		if s.(map[string]any)["Sid"] == doctorMayLook {
+			continue
+		}
 		for _, a := range s.(map[string]any)["Action"].([]any) {
 			all = append(all, a.(string))
 		}

@@ -37,6 +37,7 @@ func kinds() [][2]string {
 		{"topics", "Topics that come and go"},
 		{"load", "Load and size"},
 		{"input", "Input"},
+		{"operator", "What people do meanwhile"},
 	}
 }
 

@@ -42,8 +42,10 @@ func TestRunOnce(t *testing.T) {
 	}
 	after := r.s3.Requests(t)
 	for op, n := range after {
-		if before[op] != n && op != "GetObject" && op != "HeadObject" {
-			t.Errorf("the second run made %d requests %s", n-before[op], op)
+		// The start looks at the bucket: each question once, and none for an object.
+		look := strings.Contains(op, "Bucket") || op == "GetObjectLockConfiguration" || op == "ListMultipartUploads"
+		if made := n - before[op]; made > 0 && op != "GetObject" && op != "HeadObject" && (!look || made > 1) {
+			t.Errorf("the second run made %d requests %s", made, op)
 		}
 	}
 	r.mustBeDone()

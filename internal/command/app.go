@@ -19,10 +19,10 @@ See it work, with nothing installed:    korvet-offload demo
 Try it on your Redis, changing nothing: korvet-offload run --once --dry-run --redis-uri redis://host:6379 --remote-path s3://bucket/prefix
 Run it:                                 korvet-offload run --config settings.yml
 
-Settings come from flags, environment variables, a YAML file (the broker's
-application.yml will do) and defaults, in this order. "korvet-offload config
-check" shows which is in effect and where it came from. Secrets are taken from
-the environment or the file only. All of them are in docs/settings.md.
+Settings come from flags, environment variables, a folder of secrets, a YAML
+file (the broker's application.yml will do) and defaults, in this order.
+"korvet-offload config check" shows which is in effect and where it came from.
+Secrets are taken from anywhere but flags. All of them are in docs/settings.md.
 
 Exit codes: 0 all well; 1 something could not be done, each on stderr with its
 cause; 2 wrong usage or settings.`
@@ -43,7 +43,7 @@ func (p Process) app() *cli.App {
 		OnUsageError:         wrongUsage,
 		Action:               p.noCommand,
 		Commands: p.withUsage([]*cli.Command{
-			p.runCommand(), p.demoCommand(), p.statusCommand(), p.configCommand(), p.versionCommand(), p.completionCommand(), p.manCommand(),
+			p.runCommand(), p.demoCommand(), p.statusCommand(), p.configCommand(), p.doctorCommand(), p.healthcheckCommand(), p.pauseCommand(), p.resumeCommand(), p.versionCommand(), p.completionCommand(), p.manCommand(),
 		}),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
+	"korvet-offload/s3sink"
 )
 
 func (p Process) configCommand() *cli.Command {
@@ -112,7 +113,7 @@ func tryRedis(ctx context.Context, cfg config.Config) []finding {
 }
 
 func tryStore(ctx context.Context, cfg config.Config) []finding {
-	s, err := openStore(cfg, nil)
+	s, err := openStore(cfg, s3sink.Options{})
 	if err != nil {
 		return []finding{{Tried: "object store", Detail: err.Error()}}
 	}

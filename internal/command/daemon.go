@@ -10,8 +10,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"korvet-offload/internal/board"
 	"korvet-offload/internal/config"
+	"korvet-offload/internal/metrics"
+	"korvet-offload/lease"
 	"korvet-offload/offload"
+	"korvet-offload/segment"
 )
 
 // daemon is a worker that runs until it is told to stop.
@@ -22,6 +26,10 @@ type daemon struct {
 	session atomic.Pointer[session] // nil until Redis has answered
 
 	eviction *evictionWatch
+	manager  *manager
+	metrics  *metrics.Registry
+	board    *board.Board
+	settings *reloading
 }
 
 // alive is what the liveness probe asks: a restart helps only against an
@@ -34,7 +42,7 @@ func (d *daemon) alive() error {
 	if err := s.dog.stalled(); err != nil {
 		return fmt.Errorf("%w: a restart is needed, unless it goes on by itself", err)
 	}
-	if !s.lease.Healthy(time.Now()) {
+	if !s.turns.Healthy(time.Now()) {
 		return errors.New("this instance believes that it leads, and can't renew its lease")
 	}
 	return nil
@@ -57,9 +65,10 @@ const watchInterval = 10 * time.Second
 
 // watch keeps the readiness true between two ticks.
 func (d *daemon) watch(ctx context.Context, s *session) {
-	tick := time.NewTicker(watchInterval)
+	tick := time.NewTicker(d.manager.interval(watchInterval))
 	defer tick.Stop()
 	for {
+		d.beat()
 		select {
 		case <-ctx.Done():
 			return
@@ -67,6 +76,12 @@ func (d *daemon) watch(ctx context.Context, s *session) {
 			d.look(ctx, s)
 		}
 	}
+}
+
+// beat tells the service manager how it goes.
+func (d *daemon) beat() {
+	standing, notReady := d.journal.standing()
+	d.manager.beat(standing, notReady, d.alive())
 }
 
 func (d *daemon) look(ctx context.Context, s *session) {
@@ -80,6 +95,7 @@ func (d *daemon) look(ctx context.Context, s *session) {
 		d.journal.fails(partRedis, "redis does not answer", err)
 	default:
 		d.journal.works(partRedis)
+		d.measureMemory(limited, s.redis)
 	}
 	if d.journal.isDown(partOwner) && checkOwner(ctx, s.store) == nil {
 		d.journal.works(partOwner)
@@ -101,15 +117,30 @@ func (d *daemon) lookAtPass(dog *watchdog) {
 	}
 }
 
+// idle is what a daemon does that is switched off.
+func (d *daemon) idle(ctx context.Context) {
+	tick := time.NewTicker(d.manager.interval(watchInterval))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		d.manager.beat("switched off by korvet.storage.offload.enabled", "", nil)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
 // work connects and loops until ctx ends.
 func (d *daemon) work(ctx context.Context) error {
 	if !d.cfg.Worker.Enabled {
 		d.log.Warn("offload is switched off by korvet.storage.offload.enabled; doing nothing until stopped")
 		d.journal.health.Ready()
-		<-ctx.Done()
+		d.idle(ctx)
 		return nil
 	}
-	s, err := connectWaiting(ctx, d.cfg, d.journal)
+	s, err := connectWaiting(ctx, d.journal, func() (*session, error) {
+		return connectCounted(ctx, d.cfg, d.observer(), d.tells(), d.metrics.Ports)
+	})
 	if ctx.Err() != nil && !errors.As(err, new(usageError)) {
 		if err == nil {
 			s.close()
@@ -133,11 +164,33 @@ func (d *daemon) work(ctx context.Context) error {
 		return err
 	}
 	sayLacks(ctx, s.redis, d.log)
+	d.journal.works(partRedis) // and it is ready, if the store has answered, too
 	d.session.Store(s)
+	d.measureMemory(ctx, s.redis)
 	var watching sync.WaitGroup
 	defer watching.Wait()
+	s.limit.telling(d.metrics.UploadWaited)
+	d.settings.attach(s)
+	log := &pauseLog{log: d.log}
+	s.pauses.telling(func(now segment.Pauses) {
+		log.paused(now)
+		d.countPauses(now)
+		d.board.SetPaused(now)
+	})
+	watching.Go(func() { s.pauses.follow(ctx) })
 	watching.Go(func() { d.watch(ctx, s) })
+	watching.Go(func() { d.preflight(ctx, s.redis) })
 	watching.Go(func() { d.eviction.follow(ctx, s.redis, d.cfg.Worker.TickInterval) })
-	offload.Loop(ctx, s.worker, leader{s.lease}, loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }})
+	seen := &instances{log: d.log, shards: d.cfg.Lease.Shards}
+	watching.Go(func() {
+		s.turns.Run(ctx, func(v lease.View) {
+			seen.told(v)
+			d.countShards(v)
+			d.showMembers(v)
+		})
+	})
+	offload.Loop(ctx, s.worker, s.turns, loopObservers{
+		loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }}, d.metrics.LoopObserver(), boardLoop{d.board},
+	})
 	return nil
 }

@@ -76,11 +76,10 @@ func (r *running) end() int {
 	}
 }
 
-// probe asks the daemon, at the address that it has logged.
-func (r *running) probe(path string) string {
+// address is where the daemon listens, as it has logged it.
+func (r *running) address() (address string) {
 	r.t.Helper()
 	r.await(`"message":"listening"`)
-	var address string
 	for line := range strings.Lines(r.log()) {
 		var entry struct{ Message, Address string }
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
@@ -90,8 +89,14 @@ func (r *running) probe(path string) string {
 			address = entry.Address
 		}
 	}
+	return address
+}
+
+// probe asks the daemon without a token.
+func (r *running) probe(path string) string {
+	r.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	resp, err := client.Get("http://" + address + path)
+	resp, err := client.Get("http://" + r.address() + path)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func demoConfig(uri string) config.Config {
 	cfg := config.DefaultConfig()
 	cfg.Redis.URI = uri
 	cfg.Redis.Layout.Namespace = fmt.Sprintf("korvet-demo-%d", time.Now().UnixMilli())
-	cfg.Lease.Key = cfg.Redis.Layout.LeaseKey()
+	cfg.Lease.Key, cfg.Lease.Members = cfg.Redis.Layout.LeaseKey(), cfg.Redis.Layout.MembersKey()
 	cfg.Worker.Roll = false // the broker seals
 	return cfg
 }

@@ -19,6 +19,7 @@ type planView struct {
 	Doubt    string         `json:"doubt,omitempty"` // why nothing would be deleted
 	Warnings []string       `json:"warnings"`
 	Problems []problemView  `json:"problems"`
+	Paused   []pauseView    `json:"paused"` // for what there are no actions
 	Counts   offload.Counts `json:"found"`
 }
 
@@ -45,7 +46,7 @@ type actionView struct {
 // printPlan prints what a pass would do.
 func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) error {
 	view := planView{At: plan.At, Actions: actionViews(plan, cfg.Redis.Layout), Warnings: append([]string{}, plan.Warnings...),
-		Problems: problemViews(plan.Problems), Counts: plan.Counts}
+		Problems: problemViews(plan.Problems), Paused: pauseViews(plan.Paused), Counts: plan.Counts}
 	if plan.Doubt != nil {
 		view.Doubt = plan.Doubt.Error()
 	}
@@ -67,6 +68,9 @@ func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) 
 		if err := t.write(p.Stdout); err != nil {
 			return err
 		}
+	}
+	if err := p.writeLines(pauseLines(plan.Paused)); err != nil {
+		return err
 	}
 	for _, w := range plan.Warnings {
 		p.complain("warning: " + w)

@@ -72,7 +72,7 @@ func (w *evictionWatch) beginWaiting(ctx context.Context, redis evictor, strict 
 		if redisstore.ClassOf(err) != redisstore.Unavailable {
 			return err
 		}
-		j.fails(partRedis, "waiting for redis", err)
+		j.waitsForRedis(err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

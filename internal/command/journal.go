@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -30,6 +31,11 @@ type journal struct {
 	noticed   []string
 	holds     bool // local copies are kept for consumer groups
 	throttled bool // the store gets fewer requests at once than there are
+	leading   bool
+	scanned   bool // since it leads
+	lag       offload.Lag
+
+	waits func(forWhat string) // told while the program can't start
 }
 
 // part is something without which no work can be done. The program is ready
@@ -47,10 +53,13 @@ const (
 )
 
 // outage is why a part is down.
-type outage struct{ text, cause string }
+type outage struct {
+	text, cause string
+	since       time.Time // by this host's clock
+}
 
 func newJournal(log *zap.Logger, h *ops.Health) *journal {
-	return &journal{log: log, health: h, known: map[string]offload.Reason{}, down: map[part]outage{}}
+	return &journal{log: log, health: h, known: map[string]offload.Reason{}, down: map[part]outage{}, waits: func(string) {}}
 }
 
 // Planned implements offload.Observer.
@@ -60,6 +69,7 @@ func (j *journal) Planned(p offload.Plan) {
 	j.mu.Lock()
 	before := j.barren
 	j.barren = p.Counts.Topics == 0
+	j.scanned, j.lag = true, p.Lag
 	said := notices(p)
 	news := slices.DeleteFunc(slices.Clone(said), func(n string) bool { return slices.Contains(j.noticed, n) })
 	j.noticed = said
@@ -139,7 +149,7 @@ func (j *journal) Failed(offload.Problem) {}
 
 // Leads implements offload.LoopObserver.
 func (j *journal) Leads() {
-	j.setFollowing(false)
+	j.setStanding(true, false)
 	j.log.Info("this instance leads")
 }
 
@@ -147,20 +157,18 @@ func (j *journal) Leads() {
 // that a follower needs.
 func (j *journal) Follows() {
 	j.works(partRedis, partLease, partStore)
-	if !j.setFollowing(true) {
+	if !j.setStanding(false, true) {
 		j.log.Info("another instance leads; this one waits to take over")
 	}
 }
 
-func (j *journal) setFollowing(now bool) (before bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before, j.following = j.following, now
-	return before
-}
-
 // Lost implements offload.LoopObserver.
 func (j *journal) Lost(cause error) {
+	j.setStanding(false, false)
+	if errNoShards(cause) {
+		j.log.Info("this instance has no shard any more; others do the work")
+		return
+	}
 	j.log.Warn("this instance leads no longer; work under way was cancelled", zap.Error(cause))
 }
 
@@ -204,6 +212,9 @@ func (j *journal) held(outcomes []offload.Outcome) {
 func (j *journal) judge(r offload.Report, err error) {
 	const givenUp = "pass given up; going on at the next tick"
 	switch left := zap.Int("segments_left", r.Left); {
+	case errNoShards(err):
+		j.works(partRedis, partLease)
+		return
 	case errors.Is(err, lease.ErrLost):
 		j.fails(partLease, givenUp, err, left)
 		return
@@ -244,7 +255,11 @@ func (j *journal) works(parts ...part) {
 func (j *journal) fails(p part, what string, err error, fields ...zap.Field) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	before, now := j.down[p], outage{err.Error(), sameCause(err)}
+	before, lasts := j.down[p]
+	now := outage{err.Error(), sameCause(err), time.Now()}
+	if lasts {
+		now.since = before.since
+	}
 	j.down[p] = now
 	j.settle()
 	if before.cause != now.cause {
@@ -254,13 +269,24 @@ func (j *journal) fails(p part, what string, err error, fields ...zap.Field) {
 
 // settle makes the health of the outages.
 func (j *journal) settle() {
-	for _, p := range []part{partPass, partRedis, partLease, partOwner, partStore, partAnswer} {
-		if o, down := j.down[p]; down {
-			j.health.NotReady(o.text)
-			return
-		}
+	if why := j.downBecause(); why != "" {
+		j.health.NotReady(why)
+		return
 	}
 	j.health.Ready()
+}
+
+// parts are all parts, in the order in which they are looked at.
+func parts() []part { return []part{partPass, partRedis, partLease, partOwner, partStore, partAnswer} }
+
+// downBecause is why no work can be done; "" if it can.
+func (j *journal) downBecause() string {
+	for _, p := range parts() {
+		if o, down := j.down[p]; down {
+			return o.text
+		}
+	}
+	return ""
 }
 
 // isDown says whether a part is down.
@@ -326,35 +352,4 @@ func (j *journal) writeProblem(where string, p offload.Problem) {
 // listening tells where the HTTP server is.
 func (j *journal) listening(a net.Addr) {
 	j.log.Info("listening", zap.String("address", a.String()))
-}
-
-// loopJournal is a journal as offload.Loop wants it.
-type loopJournal struct {
-	*journal
-	rest     func()      // told when a pass is over
-	stopping func() bool // the program has been told to stop
-}
-
-// Failed implements offload.LoopObserver.
-func (l loopJournal) Failed(err error) { l.loopFailed(err) }
-
-// goesOn ends what was said of a pass that hung or waited.
-func (l loopJournal) goesOn() {
-	for _, p := range []part{partPass, partAnswer} {
-		if l.isDown(p) {
-			l.works(p)
-		}
-	}
-}
-
-// Passed implements offload.LoopObserver. A pass that ends because the
-// program does is no fault.
-func (l loopJournal) Passed(r offload.Report, err error) {
-	l.rest()
-	defer l.goesOn()
-	if err == nil || !l.stopping() {
-		l.journal.Passed(r, err)
-		return
-	}
-	l.log.Info("pass stopped; the next run goes on from the manifests", zap.Int("segments", len(r.Outcomes)), zap.Int("segments_left", r.Left))
 }

@@ -29,7 +29,7 @@ type book struct {
 func newBook(t *testing.T) book {
 	core, logs := observer.New(zapcore.DebugLevel)
 	health := ops.NewHealth(func() error { return nil })
-	return book{t, newJournal(zap.New(core), health), logs, ops.Handler(ops.Config{}, health)}
+	return book{t, newJournal(zap.New(core), health), logs, ops.Handler(ops.Config{}, health, ops.Mounts{})}
 }
 
 // wrote checks the lines at info and above since the last call: level,

@@ -13,7 +13,7 @@ import (
 func TestWrongUsage(t *testing.T) {
 	environ := []string{"KORVET_STORAGE_REMOTE_PATH=file:///tmp/x"}
 	for _, tt := range []struct{ args, want string }{
-		{"rnu", `there is no command "rnu"; there are completion, config, demo, run, status, version`},
+		{"rnu", `there is no command "rnu"; there are completion, config, demo, doctor, healthcheck, man, pause, resume, run, status, version`},
 		{"config chekc", `there is no command "chekc"; there are check`},
 		{"completion powershell", `there is no command "powershell"; there are bash, fish, zsh`},
 		{"--quiet", "flag provided but not defined: -quiet; see korvet-offload --help"},

@@ -32,18 +32,18 @@ func TestFieldsOfJSON(t *testing.T) {
 	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
 
 	mustPrint(t, call(t, rig.environ, "status", "--output", "json"), exitFault,
-		"at string", "eviction.max_memory float64", "eviction.policy string", "eviction.risk string", foundShape, "lag.oldest_seconds float64", "lag.overdue float64", "lag.overdue_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.unknown float64",
+		"at string", "eviction.max_memory float64", "eviction.policy string", "eviction.risk string", foundShape, "lag.bytes float64", "lag.local_headroom_seconds null", "lag.oldest_seconds float64", "lag.overdue float64", "lag.overdue_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.total_headroom_seconds null", "lag.unknown float64", "members[] empty",
 		"partitions[].both float64", "partitions[].deleting float64", "partitions[].illegal float64", "partitions[].oldest_seconds float64", "partitions[].open float64",
 		"partitions[].partition float64", "partitions[].remote float64", "partitions[].remote_bytes float64",
-		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", problemShape, "registry string",
+		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", "paused[] empty", problemShape, "registry string",
 		"removed[] empty", "warnings[] empty")
 
 	mustPrint(t, call(t, rig.environ, "run", "--once", "--dry-run", "-o", "json"), exitFault,
 		"actions[].action string", "actions[].messages float64", "actions[].object string", "actions[].over float64", "actions[].partition float64",
-		"actions[].sealed_seconds float64", "actions[].segment string", "actions[].topic string", "at string", foundShape, problemShape, "warnings[] empty")
+		"actions[].sealed_seconds float64", "actions[].segment string", "actions[].topic string", "at string", foundShape, "paused[] empty", problemShape, "warnings[] empty")
 
 	mustPrint(t, call(t, rig.environ, "run", "--once", "--output=json"), exitFault,
-		foundShape, "led bool", "left float64", problemShape, "seconds float64", "segments[].bytes_in float64", "segments[].bytes_out float64",
+		foundShape, "led bool", "left float64", "paused[] empty", problemShape, "seconds float64", "segments[].bytes_in float64", "segments[].bytes_out float64",
 		"segments[].messages float64", "segments[].object string", "segments[].partition float64", "segments[].result string",
 		"segments[].seconds float64", "segments[].segment string", "segments[].topic string")
 
@@ -101,7 +101,7 @@ func TestTablesOfAPass(t *testing.T) {
 	mustRead(t, r, exitFault, problem,
 		"PARTITION  OPEN  SEALED  REMOTE  BOTH  DELETING  ILLEGAL  REMOTE MESSAGES  REMOTE SIZE  OLDEST WAITS\n",
 		"orders:0      1       2       0     0         0        1                0          0 B          1h0m\n",
-		"registry: set; 1 topic, 1 partition; lag: 2 segments, the oldest waits 1h0m; SLA of 2m0s BROKEN; 0 segments past a retention\n")
+		"registry: set; 1 topic, 1 partition; lag: 2 segments (", "iB), the oldest waits 1h0m; SLA of 2m0s BROKEN; 0 segments past a retention\n")
 
 	r = call(t, rig.environ, "run", "--once")
 	mustRead(t, r, exitFault, problem, "PARTITION  SEGMENT  RESULT  MESSAGES", "orders:0         0  copied        10",

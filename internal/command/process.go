@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -25,6 +27,17 @@ type Process struct {
 	Environ []string
 	Stdout  io.Writer
 	Stderr  io.Writer
+
+	// Hangups has hangups (SIGHUP) sent to the channel, instead of ending the
+	// program, until stop is called; nil = there are none.
+	Hangups func() (asked <-chan os.Signal, stop func())
+}
+
+// Hangups are those of the operating system. Several at once are as good as one.
+func Hangups() (asked <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
 }
 
 // The exit codes.

@@ -21,6 +21,11 @@ func (s redisStore) Topics(ctx context.Context) ([]segment.Topic, error) {
 	return topics, redisError(err)
 }
 
+func (s redisStore) Paused(ctx context.Context) (segment.Pauses, error) {
+	all, err := s.Store.Paused(ctx)
+	return all, redisError(err)
+}
+
 func (s redisStore) Known(ctx context.Context) (map[string]string, error) {
 	known, err := s.Store.Known(ctx)
 	return known, redisError(err)
@@ -108,7 +113,11 @@ func redisError(err error) error {
 type leader struct{ *lease.Lease }
 
 func (l leader) Acquire(ctx context.Context) (context.Context, func(context.Context) error, error) {
-	lead, release, err := l.Lease.Acquire(ctx)
+	return led(l.Lease.Acquire(ctx))
+}
+
+// led makes what a lease has said the answer of an offload.Leader.
+func led(lead context.Context, release func(context.Context) error, err error) (context.Context, func(context.Context) error, error) {
 	var held *lease.HeldError
 	if errors.As(err, &held) && held.Remaining < 0 {
 		return nil, nil, err // nobody holds it, and nobody ever will
@@ -130,7 +139,7 @@ func leaseError(err error) error {
 	}
 	for _, refusal := range []string{"NOPERM", "The user executing the script can't", "ACL failure in script"} {
 		if strings.Contains(err.Error(), refusal) {
-			return fmt.Errorf("%w (the user's ACL needs +evalsha +eval +set +get +pexpire +pttl +del for this key; "+
+			return fmt.Errorf("%w (the user's ACL needs +evalsha +eval +set +get +pexpire +pttl +del for the leases' keys, and +hgetall +hset +hdel for that of the instances; "+
 				"korvet-offload config check --connect says what is missing)", err)
 		}
 	}

@@ -17,6 +17,7 @@ type passView struct {
 	Problems []problemView  `json:"problems"`
 	Left     int            `json:"left"` // due, not tried
 	Counts   offload.Counts `json:"found"`
+	Paused   []pauseView    `json:"paused"`
 	Seconds  float64        `json:"seconds"`
 }
 
@@ -72,6 +73,9 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 			return err
 		}
 	}
+	if err := p.writeLines(pauseLines(r.Plan.Paused)); err != nil {
+		return err
+	}
 	c := r.Plan.Counts
 	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s%s; %s, %s, %s remote before, %d open; %s\n",
 		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), others(r.Outcomes), topicCount(c),
@@ -108,7 +112,7 @@ func others(outcomes []offload.Outcome) string {
 }
 
 func (p Process) reportJSON(r offload.Report, led bool) error {
-	view := passView{Led: led, Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Seconds: r.Duration.Seconds()}
+	view := passView{Led: led, Segments: []segmentView{}, Problems: problemViews(r.Problems), Left: r.Left, Counts: r.Plan.Counts, Paused: pauseViews(r.Plan.Paused), Seconds: r.Duration.Seconds()}
 	for _, o := range r.Outcomes {
 		cause := ""
 		if o.Cause != nil {

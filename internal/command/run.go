@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -51,11 +53,13 @@ func (p Process) run(c *cli.Context) (err error) {
 	if c.Bool("dry-run") && !c.Bool("once") {
 		return usageError{errors.New("--dry-run goes with --once")}
 	}
+	asked, stop := p.hangups(c)
+	defer stop()
 	cfg, err := p.settings(c, true)
 	if err != nil {
 		return err
 	}
-	log, err := ops.NewLogger(cfg.Ops, p.Stderr, terminal(p.Stderr))
+	log, level, err := ops.NewLogger(cfg.Ops, p.Stderr, terminal(p.Stderr))
 	if err != nil {
 		return err
 	}
@@ -81,19 +85,45 @@ func (p Process) run(c *cli.Context) (err error) {
 	case c.Bool("once"):
 		return p.once(c, cfg.Config, log)
 	}
-	return p.daemon(c.Context, cfg.Config, log)
+	return p.daemon(c.Context, log, &reloading{log: log, level: level, asked: asked, now: cfg,
+		load: func() (*config.Loaded, error) { return p.settings(c, true) }})
+}
+
+// hangups asks for the signals that make a daemon read its settings again. All
+// other commands end by them.
+func (p Process) hangups(c *cli.Context) (asked <-chan os.Signal, stop func()) {
+	if p.Hangups == nil || c.Bool("once") {
+		return nil, func() {}
+	}
+	return p.Hangups()
 }
 
 // daemon runs until ctx ends.
-func (p Process) daemon(ctx context.Context, cfg config.Config, log *zap.Logger) error {
+func (p Process) daemon(ctx context.Context, log *zap.Logger, settings *reloading) error {
+	cfg := settings.now.Config
 	log.Info("starting", zap.Stringer("version", version()), zap.String("namespace", cfg.Redis.Layout.Namespace),
 		zap.String("remote_path", cfg.Store.URL), zap.Duration("tick_interval", cfg.Worker.TickInterval))
-	d := &daemon{cfg: cfg, log: log, eviction: newEvictionWatch(log)}
+	d := &daemon{cfg: cfg, log: log, settings: settings, eviction: newEvictionWatch(log), manager: newManager(log)}
 	d.journal = newJournal(log, ops.NewHealth(d.alive))
+	d.metrics = newMetrics(cfg, d.up)
+	d.journal.waits = d.manager.waits
+	d.board = newBoard(cfg, settings.now.Report(), d)
+	settings.tell, settings.begin = d.retold, d.manager.reloads
+	site, err := newSite(cfg, d)
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ops.Serve(ctx, cfg.Ops, d.journal.health, d.journal.listening) })
+	mounts := ops.Mounts{Metrics: d.metrics.Handler(), Site: site, Login: site.Login}
+	events := ops.Events{Listening: func(a net.Addr) {
+		d.journal.listening(a)
+		warnIfOpen(log, a, cfg.Ops.Token)
+	}, BadCertificate: d.journal.badCertificate}
+	g.Go(func() error { return ops.Serve(ctx, cfg.Ops, d.journal.health, mounts, events) })
 	g.Go(func() error { return d.work(ctx) })
-	err := g.Wait()
+	g.Go(func() error { return d.manager.stopsWith(ctx) })
+	g.Go(func() error { settings.follow(ctx); return nil })
+	err = g.Wait()
 	log.Info("stopped")
 	return err
 }
@@ -121,6 +151,9 @@ func (p Process) once(c *cli.Context, cfg config.Config, log *zap.Logger) error 
 	report, led, err := lead(c.Context, cfg, bar, log)
 	bar.end()
 	if !led {
+		if errors.Is(err, offload.ErrFollower) && cfg.Lease.Shards > 1 {
+			return p.nothingDone(c, fmt.Sprintf("other instances hold all %d shards; nothing done", cfg.Lease.Shards))
+		}
 		if errors.Is(err, offload.ErrFollower) {
 			return p.nothingDone(c, "another instance leads; nothing done")
 		}
@@ -151,6 +184,8 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 		return r, false, err
 	}
 	sayLacks(ctx, s.redis, log)
+	preflightOnce(ctx, cfg, s.redis, log)
+	defer s.pauses.following(ctx)()
 	return s.runLed(ctx, log)
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
-	"korvet-offload/lease"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 )
@@ -20,19 +19,29 @@ type session struct {
 	redis  *redisstore.Store
 	store  s3sink.Store
 	worker *offload.Worker
-	lease  *lease.Lease
+	turns  turns
 	dog    *watchdog // of the worker's passes
+	pauses *pauseGate
+	limit  *uploadRate
 }
 
 // connect opens a session. Redis has answered when it returns; the store is
 // not asked for anything yet. Without a remote path there is no store, and the
 // session is good for looking only.
 func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore func(s3sink.Event)) (*session, error) {
+	return connectCounted(ctx, cfg, o, s3sink.Options{OnEvent: onStore}, func(p offload.Ports) offload.Ports { return p })
+}
+
+// connectCounted is connect where somebody wants to see what goes through the
+// ports, and the requests to the store.
+func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, tell s3sink.Options, counted func(offload.Ports) offload.Ports) (*session, error) {
 	dog := newWatchdog(cfg.Ops.StallTimeout)
+	limit := newUploadRate(cfg.Worker.UploadRate, dog.hears)
 	var store s3sink.Store
 	if cfg.Store.URL != "" {
 		var err error
-		if store, err = openStore(cfg, dog.hearing(onStore)); err != nil {
+		tell.OnEvent, tell.Pace = dog.hearing(tell.OnEvent), limit.wait
+		if store, err = openStore(cfg, tell); err != nil {
 			return nil, usageError{err}
 		}
 	}
@@ -42,23 +51,25 @@ func connect(ctx context.Context, cfg config.Config, o offload.Observer, onStore
 		return nil, err
 	}
 	r := redisStore{redis}
+	pauses := newPauseGate(r)
 	ports := offload.Ports{
 		Registry: r, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
+		Gate: pauses, Pauses: pauses,
 	}
-	turn := lease.New(redis.Client(), cfg.Lease)
-	turn.RenewWhile(dog.stalled)
+	turns := newTurns(redis, cfg, dog.stalled)
+	ports.Share = turns.Share()
 	return &session{
-		cfg: cfg, redis: redis, store: store, lease: turn, dog: dog,
-		worker: offload.New(cfg.Worker, cfg.Redis.Layout, withFaults(dog.watch(ports)), o),
+		cfg: cfg, redis: redis, store: store, turns: turns, dog: dog, pauses: pauses, limit: limit,
+		worker: offload.New(cfg.Worker, cfg.Redis.Layout, withFaults(dog.watch(counted(ports))), o),
 	}, nil
 }
 
-func openStore(cfg config.Config, onEvent func(s3sink.Event)) (s3sink.Store, error) {
-	return s3sink.Open(cfg.Store, s3sink.Options{
-		Owner:     s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace},
-		UserAgent: "korvet-offload/" + version().Version,
-		OnEvent:   onEvent,
-	})
+// openStore opens the store of a configuration, which tells what it does as the
+// options say.
+func openStore(cfg config.Config, o s3sink.Options) (s3sink.Store, error) {
+	o.Owner = s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace}
+	o.UserAgent = "korvet-offload/" + version().Version
+	return s3sink.Open(cfg.Store, o)
 }
 
 func closeStore(s s3sink.Store) {
@@ -74,9 +85,12 @@ func (s *session) close() {
 
 // runLed makes one pass under the lease; led is false when there was none.
 func (s *session) runLed(ctx context.Context, log *zap.Logger) (r offload.Report, led bool, err error) {
-	lead, release, err := leader{s.lease}.Acquire(ctx)
+	lead, release, others, err := s.turns.AcquireOnce(ctx)
 	if err != nil {
 		return r, false, err
+	}
+	if len(others) > 0 {
+		log.Info("other instances hold some of the shards, and their partitions are left to them", zap.Ints("shards", others), zap.Int("of", s.cfg.Lease.Shards))
 	}
 	r, err = s.worker.RunOnce(lead)
 	s.dog.rest()
@@ -94,15 +108,15 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// connectWaiting is connect for a daemon, which may be up before Redis: it
-// goes on trying while Redis is unavailable.
-func connectWaiting(ctx context.Context, cfg config.Config, j *journal) (*session, error) {
+// connectWaiting connects a daemon, which may be up before Redis: it goes on
+// trying while Redis is unavailable.
+func connectWaiting(ctx context.Context, j *journal, connect func() (*session, error)) (*session, error) {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		s, err := connect(ctx, cfg, j, j.storeEvent)
+		s, err := connect()
 		if err == nil || ctx.Err() != nil || redisstore.ClassOf(err) != redisstore.Unavailable {
 			return s, err
 		}
-		j.fails(partRedis, "waiting for redis", err)
+		j.waitsForRedis(err)
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for redis: %w", context.Cause(ctx))

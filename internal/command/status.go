@@ -22,8 +22,12 @@ type statusView struct {
 	Counts     offload.Counts `json:"found"`
 	Lag        lagView        `json:"lag"`
 	Removed    []removedView  `json:"removed"`
+	Members    []memberView   `json:"members"` // the instances that run
+	Paused     []pauseView    `json:"paused"`
 	Eviction   evictionView   `json:"eviction"`
 	Warnings   []string       `json:"warnings"`
+
+	pauses []string // Paused for a person
 }
 
 // removedView is a topic that is gone from the registry, and whose segments are
@@ -57,16 +61,6 @@ type partView struct {
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
-type lagView struct {
-	Segments      int     `json:"segments"`
-	OldestSeconds float64 `json:"oldest_seconds"`
-	SLASeconds    float64 `json:"sla_seconds"`     // tick-interval + sla
-	Unknown       int     `json:"unknown"`         // of these segments, whose entry does not say when they were sealed
-	Overdue       int     `json:"overdue"`         // segments past a retention
-	OverdueMost   float64 `json:"overdue_seconds"` // the longest of them, by time
-	SLAMet        *bool   `json:"sla_met"`         // null = not known: something could not be read, or does not say its age
-}
-
 func (p Process) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
@@ -98,6 +92,7 @@ func (p Process) status(c *cli.Context) error {
 	view := makeStatus(scan, plan, cfg.Config)
 	view.Registry = string(s.redis.RegistryKind())
 	view.addEviction(s.redis.Eviction(c.Context))
+	view.addMembers(c.Context, s)
 	if err := p.printStatus(c.String("output"), view); err != nil {
 		return err
 	}
@@ -107,10 +102,9 @@ func (p Process) status(c *cli.Context) error {
 func makeStatus(scan offload.Scan, plan offload.Plan, cfg config.Config) statusView {
 	sla := cfg.Worker.TickInterval + cfg.Worker.SLA
 	v := statusView{At: scan.At, Partitions: []partView{}, Problems: problemViews(plan.Problems), Counts: plan.Counts,
-		Lag: lagView{Segments: plan.Lag.Segments, OldestSeconds: plan.Lag.Oldest.Seconds(), Unknown: plan.Lag.Unknown,
-			SLASeconds: sla.Seconds(), SLAMet: slaMet(plan, sla),
-			Overdue: plan.Lag.Overdue, OverdueMost: plan.Lag.LongestOverdue.Seconds()},
-		Removed: []removedView{}, Warnings: append([]string{}, plan.Warnings...)}
+		Lag:     makeLag(plan, sla),
+		Removed: []removedView{}, Paused: pauseViews(plan.Paused), Warnings: append([]string{}, plan.Warnings...)}
+	v.pauses = pauseLines(plan.Paused)
 	for i := range scan.Partitions {
 		v.Partitions = append(v.Partitions, makePart(&scan.Partitions[i], scan.At))
 	}
@@ -144,15 +138,6 @@ func topicCount(c offload.Counts) string {
 	return text
 }
 
-// slaMet says whether the SLA is met; nil where that can't be known.
-func slaMet(plan offload.Plan, sla time.Duration) *bool {
-	met := plan.Lag.Oldest <= sla
-	if met && (plan.Lag.Unknown > 0 || len(plan.Problems) > 0) {
-		return nil
-	}
-	return &met
-}
-
 func makePart(s *offload.PartitionScan, at time.Time) partView {
 	t := s.Totals()
 	p := partView{Topic: s.Partition.Topic, Partition: s.Partition.Number, Plain: s.Partition.Plain, Open: t.Open, Sealed: t.Sealed,
@@ -178,19 +163,19 @@ func (p Process) printStatus(format string, v statusView) error {
 			return err
 		}
 	}
+	if err := p.writeLines(append(memberLines(v.Members), v.pauses...)); err != nil {
+		return err
+	}
 	if err := p.printRemoved(v.Removed); err != nil {
 		return err
 	}
 	for _, w := range v.Warnings {
 		p.complain("warning: " + w)
 	}
-	sla := "not known"
-	if v.Lag.SLAMet != nil {
-		sla = map[bool]string{true: "met", false: "BROKEN"}[*v.Lag.SLAMet]
+	if err := p.writeLines(v.Lag.headroom()); err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; lag: %s, the oldest waits %s; SLA of %s %s; %s past a retention\n",
-		v.Registry, topicCount(v.Counts), count(v.Counts.Partitions, "partition"), count(v.Lag.Segments, "segment"),
-		ago(seconds(v.Lag.OldestSeconds)), ago(seconds(v.Lag.SLASeconds)), sla, count(v.Lag.Overdue, "segment"))
+	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; %s\n", v.Registry, topicCount(v.Counts), count(v.Counts.Partitions, "partition"), v.Lag)
 	return err
 }
 

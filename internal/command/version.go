@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
@@ -16,16 +17,18 @@ type build struct {
 	Go       string `json:"go"`
 }
 
+// What the linker is told (-ldflags "-X ...") where the sources come without
+// their history, as in a container's build; else empty.
+var linkedVersion, linkedRevision string
+
 func version() build {
 	b := build{Version: "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	b.Go = info.GoVersion
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
+	b.Go, b.Revision = info.GoVersion, linkedRevision
+	b.Version = cmp.Or(linkedVersion, info.Main.Version, b.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

@@ -99,6 +99,9 @@ func TestEveryPortIsWatched(t *testing.T) {
 	unwatched := []string{"Streams.Pages", "Encoding.NewEncoder"} // what they return is watched, below
 	ports := reflect.ValueOf(d.watch(offload.Ports{}))
 	for i := range ports.NumField() {
+		if name := ports.Type().Field(i).Name; name == "Gate" || name == "Share" {
+			continue // they wait for nothing
+		}
 		eachMethod(ports.Type().Field(i).Name, ports.Field(i), func(name string, call func()) {
 			if d.rest(); slices.Contains(unwatched, name) {
 				return

@@ -24,6 +24,8 @@ func (d *watchdog) watch(p offload.Ports) offload.Ports {
 		Encoding:  watchedEncoding{p.Encoding, d},
 		Store:     watchedStore{p.Store, d},
 		Gate:      p.Gate,
+		Share:     p.Share,
+		Pauses:    watchedPauses{p.Pauses, d},
 	}
 }
 
@@ -162,6 +164,16 @@ func (w watchedRemovals) Remove(ctx context.Context, key string, is offload.Stre
 func (w watchedRemovals) Trim(ctx context.Context, key string, piece segment.Piece) (bool, error) {
 	defer w.dog.call("trim stream", key)()
 	return w.Removals.Trim(ctx, key, piece)
+}
+
+type watchedPauses struct {
+	offload.Pauses
+	dog *watchdog
+}
+
+func (w watchedPauses) Paused(ctx context.Context) (segment.Pauses, error) {
+	defer w.dog.call("read", "what is paused")()
+	return offload.ReadPauses(ctx, w.Pauses)
 }
 
 type watchedClock struct {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"korvet-offload/internal/redisstore"
 )
@@ -29,7 +30,8 @@ func (l *loader) bind() Config {
 	credentials(&c)
 	c.Topics = l.bindTopics()
 	c.Streams = l.bindStreams(c.Redis.Layout)
-	c.Lease.Key = c.Redis.Layout.LeaseKey()
+	c.Lease.Key, c.Lease.Members = c.Redis.Layout.LeaseKey(), c.Redis.Layout.MembersKey()
+	c.Redis.Shards = c.Lease.Shards
 	return c
 }
 
@@ -64,7 +66,7 @@ func (l *loader) conflict(r row, a, b given) {
 
 // describe names a given value: name = "text" (place), without secrets.
 func describe(r row, g given) string {
-	if r.kind == kindSecret {
+	if r.kind == kindSecret || g.source == sourceSecrets {
 		return g.name + " (" + g.at + ")"
 	}
 	return g.name + " = " + quote(r.redact(g.text)) + " (" + g.at + ")"
@@ -82,7 +84,8 @@ const (
 // one source that is a fault. Otherwise the higher source wins: a URI puts all
 // lower parts aside, lest a password goes to a server that it was not meant
 // for; a host or port puts the URI aside; a user or password from a higher
-// source goes into the URI, by the function that is returned.
+// source, or of the secrets folder, goes into the URI, by the function that is
+// returned.
 func (l *loader) settleRedis() (credentials func(*Config)) {
 	nothing := func(*Config) {}
 	parts := []string{redisHost, redisPort, redisUsername, redisPassword}
@@ -116,6 +119,7 @@ func (l *loader) settleParts(uri given, parts []string) (replaced bool) {
 		case part.source == uri.source:
 			l.fault("%s (%s) and %s (%s): the URI takes the place of host, port, username and password; keep the URI or the others", redisURI, uri.at, name, part.at)
 			l.faulty[redisURI], l.faulty[name] = true, true
+		case fills(name, part, uri):
 		case part.source < uri.source:
 			l.warn("%s (%s) is passed over: %s (%s) takes its place", name, part.at, redisURI, uri.at)
 			delete(l.used, name)
@@ -127,6 +131,24 @@ func (l *loader) settleParts(uri given, parts []string) (replaced bool) {
 		l.warn("%s (%s) is passed over: host or port of a higher source takes its place", redisURI, uri.at)
 	}
 	return replaced
+}
+
+// fills says whether a user or password of the secrets folder goes into a URI of
+// a higher source: whoever keeps the one in a secret gives the other where it can
+// be read, and without what is secret in it.
+func fills(name string, part, uri given) bool {
+	if part.source != sourceSecrets || part.source > uri.source {
+		return false
+	}
+	userinfo, _, has := strings.Cut(uri.text, "@")
+	_, user, _ := strings.Cut(userinfo, "://")
+	switch name {
+	case redisUsername:
+		return !has
+	case redisPassword:
+		return !has || !strings.Contains(user, ":")
+	}
+	return false
 }
 
 // putCredentials moves user name and password into the URI, over those that

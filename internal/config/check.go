@@ -16,6 +16,8 @@ const (
 	tickInterval  = workerFamily + "tick-interval"
 	leaseDuration = workerFamily + "lease-duration"
 	stallTimeout  = workerFamily + "stall-timeout"
+	uploadRate    = workerFamily + "upload-rate"
+	concurrency   = workerFamily + "concurrency"
 )
 
 // check runs the packages' own checks, and those between packages, over
@@ -28,6 +30,23 @@ func (l *loader) check(c Config, needStore bool) {
 	l.adopt(c, c.Ops.Validate(), workerFamily)
 	l.checkLease(c)
 	l.checkStall(c)
+	l.checkRate(c)
+}
+
+// partsOfSegment is how many parts of a segment go to the store at once.
+const partsOfSegment = 2
+
+// checkRate speaks up where the uploads get so little each that stores may close
+// their connections.
+func (l *loader) checkRate(c Config) {
+	const enough = 8 << 10
+	if c.Worker.UploadRate == 0 || l.faulty[uploadRate] || l.faulty[concurrency] {
+		return
+	}
+	if each := c.Worker.UploadRate / int64(partsOfSegment*c.Worker.Concurrency); each < enough {
+		l.warn("%s leaves each of %d uploads %s per second, so that a store may close its connection; raise it, or lower %s",
+			l.present(&c, uploadRate), partsOfSegment*c.Worker.Concurrency, formatSize(each), concurrency)
+	}
 }
 
 // checkStore checks where the files go; commands that need no store may leave
@@ -126,7 +145,7 @@ var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 func (l *loader) scrub(c *Config, text string) string {
 	for _, r := range l.rows {
 		raw := r.value(c)
-		if len(raw) < 4 || r.redact(raw) == raw {
+		if len(raw) < 4 || l.redact(r, raw) == raw {
 			continue
 		}
 		text = strings.ReplaceAll(text, raw, hidden)

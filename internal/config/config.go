@@ -39,18 +39,21 @@ func DefaultConfig() Config {
 		Worker: offload.DefaultConfig(),
 		Ops:    ops.DefaultConfig(),
 	}
-	c.Lease.Key = c.Redis.Layout.LeaseKey()
+	c.Lease.Key, c.Lease.Members = c.Redis.Layout.LeaseKey(), c.Redis.Layout.MembersKey()
+	c.Redis.Shards = c.Lease.Shards
 	return c
 }
 
 // Input is where settings come from. Flags win over the environment, the
-// environment over the file, the file over the defaults.
+// environment over the secrets folder, that over the file, the file over the
+// defaults.
 type Input struct {
-	File      string            // path of a YAML file; "" = none
-	Environ   []string          // NAME=value, as os.Environ gives it
-	Flags     map[string]string // flag name without dashes -> text; only flags that were given
-	Set       []string          // name=value of each --set
-	NeedStore bool              // the object store will be used: remote-path is required
+	File       string            // path of a YAML file; "" = none
+	SecretsDir string            // folder of files that are named as settings; "" = $CREDENTIALS_DIRECTORY of Environ, if it is there
+	Environ    []string          // NAME=value, as os.Environ gives it
+	Flags      map[string]string // flag name without dashes -> text; only flags that were given
+	Set        []string          // name=value of each --set
+	NeedStore  bool              // the object store will be used: remote-path is required
 }
 
 // Loaded is a Config that passed every check.
@@ -65,6 +68,16 @@ type Loaded struct {
 // Report lists the settings in effect, in the order of the reference, secrets
 // redacted.
 func (l *Loaded) Report() []Setting { return l.report }
+
+// Shown is the value of a setting as the report has it; "" for a list.
+func (l *Loaded) Shown(name string) string {
+	for _, s := range l.report {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return ""
+}
 
 // Load reads the settings. If anything is wrong the error is a Faults that
 // names all of it.
@@ -85,6 +98,7 @@ func load(in Input, content []byte) (*Loaded, error) {
 	if in.File != "" {
 		l.readFile(in.File, content)
 	}
+	l.readSecretsDir(in.SecretsDir)
 	l.readEnvironment(in.Environ)
 	l.readFlags(in.Flags, in.Set)
 	c := l.bind()

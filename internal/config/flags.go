@@ -13,6 +13,8 @@ func Flags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "config", Aliases: []string{"c"}, Usage: "settings `FILE` (YAML; the broker's application.yml will do)",
 			EnvVars: []string{"KORVET_OFFLOAD_CONFIG"}, TakesFile: true, Category: "Settings:"},
+		&cli.StringFlag{Name: "secrets-dir", Usage: "`FOLDER` of files that are named as settings and hold one value each", DefaultText: "$CREDENTIALS_DIRECTORY",
+			EnvVars: []string{"KORVET_OFFLOAD_SECRETS_DIR"}, TakesFile: true, Category: "Settings:"},
 		&cli.GenericFlag{Name: "set", Usage: "any other setting, as `NAME=VALUE`; may be repeated", Value: &setFlag{}, Category: "Settings:"},
 	}
 	for _, r := range table() {
@@ -49,7 +51,7 @@ func (*setFlag) String() string { return "" }
 
 // FromFlags is the input of a command that has Flags.
 func FromFlags(c *cli.Context, environ []string) Input {
-	in := Input{File: c.String("config"), Environ: environ, Flags: map[string]string{}}
+	in := Input{File: c.String("config"), SecretsDir: c.String("secrets-dir"), Environ: environ, Flags: map[string]string{}}
 	for _, r := range table() {
 		if r.flag == "" || !c.IsSet(r.flag) {
 			continue
@@ -99,7 +101,7 @@ func (l *loader) readSet(text string) {
 	}
 	path := splitPath(strings.TrimSpace(name))
 	if n, ok := l.find(path); ok && n.row.kind == kindSecret {
-		l.fault("%s (--set): a secret on the command line can be read by every user of the machine; use the environment variable %s or the settings file", n.name, n.row.variable())
+		l.fault("%s (--set): a secret on the command line can be read by every user of the machine; use the environment variable %s, the settings file or the secrets folder", n.name, n.row.variable())
 		return
 	}
 	f := leaf{path: path, text: value, at: "--set"}

@@ -69,7 +69,7 @@ func TestFlagFaults(t *testing.T) {
 		Set:   []string{"korvet.redis.password=hunter2", "novalue", "korvet.storage.worker.slaa=1", "sla=1m", "spring.x=1", "korvet.server.port=1"},
 	}, ""),
 		"--nonsense: there is no such flag",
-		"korvet.redis.password (--set): a secret on the command line can be read by every user of the machine; use the environment variable KORVET_REDIS_PASSWORD or the settings file",
+		"korvet.redis.password (--set): a secret on the command line can be read by every user of the machine; use the environment variable KORVET_REDIS_PASSWORD, the settings file or the secrets folder",
 		"--set: want NAME=VALUE, such as korvet.storage.offload.sla=2m",
 		"korvet.storage.worker.slaa (--set): there is no such setting; did you mean korvet.storage.worker.sla?",
 		"sla (--set): there is no such setting; did you mean korvet.storage.offload.sla?",

@@ -12,13 +12,14 @@ type source int
 const (
 	sourceDefault source = iota
 	sourceFile
+	sourceSecrets
 	sourceEnvironment
 	sourceFlag
 )
 
 // String is the source as the report has it.
 func (s source) String() string {
-	return [...]string{"default", "file", "environment", "flag"}[s]
+	return [...]string{"default", "file", "secrets", "environment", "flag"}[s]
 }
 
 // given is one value as somebody wrote it.
@@ -26,7 +27,7 @@ type given struct {
 	name   string // the name that was used, in the reference's spelling
 	text   string
 	source source
-	at     string // file:line, variable or flag
+	at     string // file:line, file of the secrets folder, variable or flag
 	doc    int    // number of the document within the file
 }
 
@@ -102,7 +103,7 @@ func (l *loader) take(n named, f leaf, src source, doc int) {
 		return
 	}
 	if src == sourceFlag && n.row.redact(g.text) != g.text {
-		l.warn("%s (%s): what is secret in it can be read by every user of the machine; keep it in the settings file or in the environment", n.name, f.at)
+		l.warn("%s (%s): what is secret in it can be read by every user of the machine; keep it in the settings file, the secrets folder or the environment", n.name, f.at)
 	}
 	l.given[n.row.name] = append(l.given[n.row.name], g)
 }

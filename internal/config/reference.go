@@ -59,13 +59,24 @@ func writeRow(b *strings.Builder, r row) {
 		access += "<br>`--" + r.flag + "`"
 	}
 	meaning := r.help
-	switch r.kind {
-	case kindSecret:
-		meaning += " (secret)"
-	case kindBool, kindNumber, kindDuration, kindSize:
-		meaning += " (" + r.kind.String() + ")"
+	if notes := notesOf(r); len(notes) > 0 {
+		meaning += " (" + strings.Join(notes, "; ") + ")"
 	}
 	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", names, defaultCell(r), access, meaning)
+}
+
+// notesOf says of which kind a setting is, and whether it is live.
+func notesOf(r row) (notes []string) {
+	switch r.kind {
+	case kindSecret:
+		notes = append(notes, "secret")
+	case kindBool, kindNumber, kindDuration, kindSize:
+		notes = append(notes, r.kind.String())
+	}
+	if r.live {
+		notes = append(notes, "live")
+	}
+	return notes
 }
 
 func defaultCell(r row) string {

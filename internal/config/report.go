@@ -4,8 +4,8 @@ package config
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`            // a secret is shown as xxxxx
-	Source string `json:"source"`           // default, file, environment or flag
-	From   string `json:"from,omitempty"`   // file:line, variable or flag; "" for a default
+	Source string `json:"source"`           // default, file, secrets, environment or flag
+	From   string `json:"from,omitempty"`   // file:line, file of the secrets folder, variable or flag; "" for a default
 	Secret bool   `json:"secret,omitempty"` // the value is, or has in it, a secret
 }
 
@@ -17,7 +17,7 @@ func (l *loader) reportOf(c Config) []Setting {
 			continue // not in effect
 		}
 		raw := r.value(&c)
-		shown := r.redact(raw)
+		shown := l.redact(r, raw)
 		report = append(report, l.settingOf(r.name, shown, r.kind == kindSecret || shown != raw))
 	}
 	for _, e := range l.bound {

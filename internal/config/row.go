@@ -35,6 +35,7 @@ type row struct {
 	flag    string            // flag without dashes; "" = only --set
 	help    string            // one line for the reference and --help
 	preset  string            // how the reference puts a default that depends on the machine
+	live    bool              // can change while the program runs
 	field   func(*Config) any // where the value goes: a pointer into the Config
 }
 

@@ -10,13 +10,21 @@ import (
 
 // NewLogger makes the program's logger, which writes to w: lines for people
 // when terminal is true, JSON otherwise, unless the configuration says which.
-// The configuration has been validated.
-func NewLogger(c Config, w io.Writer, terminal bool) (*zap.Logger, error) {
+// The level that it returns with it can be changed at any time (see Level). The
+// configuration has been validated.
+func NewLogger(c Config, w io.Writer, terminal bool) (*zap.Logger, zap.AtomicLevel, error) {
+	at, err := c.Level()
+	level := zap.NewAtomicLevelAt(at)
+	return zap.New(zapcore.NewCore(encoder(c.LogFormat, terminal), zapcore.Lock(zapcore.AddSync(w)), level)), level, err
+}
+
+// Level is the log level as the logger has it.
+func (c Config) Level() (zapcore.Level, error) {
 	level, err := zapcore.ParseLevel(c.LogLevel)
 	if err != nil {
-		return nil, fmt.Errorf("log.level: %w", err)
+		return level, fmt.Errorf("log.level: %w", err)
 	}
-	return zap.New(zapcore.NewCore(encoder(c.LogFormat, terminal), zapcore.Lock(zapcore.AddSync(w)), level)), nil
+	return level, nil
 }
 
 func encoder(format string, terminal bool) zapcore.Encoder {

@@ -16,7 +16,7 @@ import (
 func logged(t *testing.T, c Config, terminal bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	log, err := NewLogger(c, &out, terminal)
+	log, _, err := NewLogger(c, &out, terminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestLogLevels(t *testing.T) {
 		var out bytes.Buffer
 		c := DefaultConfig()
 		c.LogLevel = level
-		log, err := NewLogger(c, &out, false)
+		log, _, err := NewLogger(c, &out, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,27 @@ func TestLogLevels(t *testing.T) {
 	}
 	c := DefaultConfig()
 	c.LogLevel = "loud"
-	if _, err := NewLogger(c, new(bytes.Buffer), false); err == nil || !strings.HasPrefix(err.Error(), "log.level: ") {
+	if _, _, err := NewLogger(c, new(bytes.Buffer), false); err == nil || !strings.HasPrefix(err.Error(), "log.level: ") {
 		t.Error(err)
+	}
+}
+
+func TestLogLevelChanges(t *testing.T) {
+	var out bytes.Buffer
+	c := DefaultConfig()
+	log, level, err := NewLogger(c, &out, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("unheard")
+	c.LogLevel = "debug"
+	at, err := c.Level()
+	if err != nil {
+		t.Fatal(err)
+	}
+	level.SetLevel(at)
+	log.With(zap.String("a", "b")).Debug("heard")
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"message":"heard"`) {
+		t.Errorf("%q", got)
 	}
 }

@@ -31,7 +31,7 @@ func mustAnswer(t *testing.T, h http.Handler, path string, status int, body stri
 func TestHealth(t *testing.T) {
 	var dead error
 	health := NewHealth(func() error { return dead })
-	h := Handler(DefaultConfig(), health)
+	h := Handler(DefaultConfig(), health, Mounts{})
 	mustAnswer(t, h, "/livez", http.StatusOK, "alive")
 	mustAnswer(t, h, "/readyz", http.StatusServiceUnavailable, "not ready: starting")
 	health.Ready()
@@ -61,7 +61,7 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 	for asked, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
 		c := DefaultConfig()
 		c.Pprof = asked
-		h := Handler(c, NewHealth(nil))
+		h := Handler(c, NewHealth(nil), Mounts{})
 		for _, path := range paths {
 			if status, _ := get(h, http.MethodGet, path); status != want {
 				t.Errorf("%s with pprof %t: %d, want %d", path, asked, status, want)
@@ -75,7 +75,7 @@ func serving(ctx context.Context, t *testing.T, c Config) (address string, done 
 	t.Helper()
 	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
 	go func() {
-		ended <- Serve(ctx, c, NewHealth(func() error { return nil }), func(a net.Addr) { listening <- a })
+		ended <- Serve(ctx, c, NewHealth(func() error { return nil }), Mounts{}, Events{Listening: func(a net.Addr) { listening <- a }})
 	}()
 	select {
 	case a := <-listening:
@@ -125,7 +125,7 @@ func TestServeWithoutAddress(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			done <- Serve(ctx, Config{}, NewHealth(nil), func(net.Addr) { t.Error("it listens") })
+			done <- Serve(ctx, Config{}, NewHealth(nil), Mounts{}, Events{Listening: func(net.Addr) { t.Error("it listens") }})
 		}()
 		synctest.Wait()
 		select {
@@ -147,7 +147,7 @@ func TestServeOnAPortThatIsTaken(t *testing.T) {
 	}
 	defer l.Close()
 	address := l.Addr().String()
-	err = Serve(t.Context(), Config{Address: address}, NewHealth(nil), func(net.Addr) { t.Error("it listens") })
+	err = Serve(t.Context(), Config{Address: address}, NewHealth(nil), Mounts{}, Events{Listening: func(net.Addr) { t.Error("it listens") }})
 	if err == nil {
 		t.Fatal("no error")
 	}

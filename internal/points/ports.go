@@ -21,6 +21,9 @@ func Wrap(p offload.Ports, h Hook) offload.Ports {
 		Clock:     clock{p.Clock, h},
 		Encoding:  encoding{p.Encoding, h},
 		Store:     store{p.Store, h},
+		Gate:      p.Gate,
+		Share:     p.Share,
+		Pauses:    p.Pauses,
 	}
 }
 

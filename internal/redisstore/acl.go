@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func (s *Store) checkCommands(ctx context.Context) []Finding {
 		return []Finding{{Name: "permissions", OK: true, Detail: "every command is allowed"}}
 	}
 	return []Finding{{Name: "permissions", Detail: "the user's ACL lacks " + strings.Join(denied, ", "),
-		Advice: "take the user of docs/redis-acl.txt, or before Redis 7.0: ACL SETUSER <user> " + ACL(s.cfg, s.streams)}}
+		Advice: "take the user of docs/redis-acl.txt, or before Redis 7.0: ACL SETUSER <user> " + ACL(s.cfg, s.streamPatterns())}}
 }
 
 // Lacks returns the rules that the user's ACL would need beside those that it
@@ -45,6 +46,7 @@ func (s *Store) deniedReads(ctx context.Context, topic string) (denied []string)
 		{"SMEMBERS", l.TopicsKey(), b().Smembers().Key(l.TopicsKey()).Build()},
 		{"HGETALL", l.TopicKey(topic), b().Hgetall().Key(l.TopicKey(topic)).Build()},
 		{"HGETALL", l.KnownKey(), b().Hgetall().Key(l.KnownKey()).Build()},
+		{"HGETALL", l.PausedKey(), b().Hgetall().Key(l.PausedKey()).Build()},
 		{"TIME", "", b().Time().Build()},
 	}
 	for _, key := range s.checkManifests(topic) {
@@ -54,7 +56,7 @@ func (s *Store) deniedReads(ctx context.Context, topic string) (denied []string)
 	for _, key := range s.checkStreams() {
 		tries = append(tries, s.triesOfStream(key)...)
 	}
-	if len(s.streams) > 0 {
+	if len(s.streamPatterns()) > 0 {
 		tries = append(tries, try{"SMEMBERS", l.StreamsKey(), b().Smembers().Key(l.StreamsKey()).Build()})
 	}
 	if s.cfg.waits() && !s.cfg.WaitAOF { // checkAOF tries the other
@@ -98,7 +100,7 @@ func (s *Store) triesOfStream(key string) []try {
 // stream that nobody has.
 func (s *Store) checkManifests(topic string) []string {
 	keys := []string{s.cfg.Layout.ManifestKey(segment.Partition{Topic: topic})}
-	if len(s.streams) > 0 {
+	if len(s.streamPatterns()) > 0 {
 		keys = append(keys, s.cfg.Layout.ManifestKey(segment.Partition{Topic: checkTopic, Plain: true}))
 	}
 	return keys
@@ -112,7 +114,7 @@ func (s *Store) checkSegment(topic string) string {
 // checkStreams are keys that the patterns of plain streams match. The text of
 // most globs is one: it stands for the keys that are meant.
 func (s *Store) checkStreams() (keys []string) {
-	for _, p := range s.streams {
+	for _, p := range s.streamPatterns() {
 		if p.Matches(p.Key) {
 			keys = append(keys, p.Key)
 		}
@@ -136,7 +138,16 @@ func (s *Store) deniedWrites(ctx context.Context, topic string) (denied []string
 	for _, key := range s.checkStreams() {
 		denied = append(denied, s.askDenied(ctx, key, "XTRIM MINID 0")...)
 	}
-	return append(denied, s.askDenied(ctx, l.LeaseKey(), "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
+	denied = append(denied, s.askDenied(ctx, l.MembersKey(), "HGETALL", "HSET f v", "HDEL f")...)
+	return append(denied, s.askDenied(ctx, s.checkLease(), "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
+}
+
+// checkLease is the key of the lease, or of one of several.
+func (s *Store) checkLease() string {
+	if s.cfg.Shards > 1 {
+		return fmt.Sprintf("%s:0/%d", s.cfg.Layout.LeaseKey(), s.cfg.Shards)
+	}
+	return s.cfg.Layout.LeaseKey()
 }
 
 // askScript returns those of its commands that the user may not run on the key.
@@ -174,7 +185,10 @@ func ACL(c Config, streams []segment.StreamPattern) string {
 	rules := []string{"+type +smembers +hgetall +hscan +hlen +hmget +hget +hset +hdel " +
 		"+xinfo|stream +xinfo|groups +xpending +xrange +xlen +memory|usage +unlink +time +info +ping " +
 		"+eval +evalsha +set +get +pexpire +pttl +del"}
-	keys := []string{l.Topics, l.Topic, l.Stream, l.SegmentStream, l.Manifest, l.Lease, l.Known}
+	keys := []string{l.Topics, l.Topic, l.Stream, l.SegmentStream, l.Manifest, l.Lease, l.Known, l.Paused, l.Members}
+	if c.Shards > 1 {
+		keys = append(keys, l.Lease+":*")
+	}
 	if len(streams) > 0 {
 		rules = append(rules, "+xtrim")
 		keys = append(keys, l.Streams, l.StreamManifest)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -36,10 +37,10 @@ func TestTheSmallestACLSuffices(t *testing.T) {
 		streams []segment.StreamPattern
 		user    string
 	}{
-		"topics":                  {Config{}, nil, app + ACL(Config{Layout: layout}, nil)},
-		"streams":                 {Config{}, events(), app + ACL(Config{Layout: layout}, events())},
-		"replicas":                {Config{WaitReplicas: 1}, nil, app + ACL(Config{Layout: layout, WaitReplicas: 1}, nil)},
-		"cluster":                 {Config{Cluster: true}, events(), app + ACL(Config{Layout: layout, Cluster: true}, events())},
+		"topics":                  {Config{}, nil, app + ACL(Config{Layout: layout, Shards: 2}, nil)},
+		"streams":                 {Config{}, events(), app + ACL(Config{Layout: layout, Shards: 2}, events())},
+		"replicas":                {Config{WaitReplicas: 1}, nil, app + ACL(Config{Layout: layout, Shards: 2, WaitReplicas: 1}, nil)},
+		"cluster":                 {Config{Cluster: true}, events(), app + ACL(Config{Layout: layout, Shards: 2, Cluster: true}, events())},
 		"documented":              {Config{}, nil, document},
 		"documented, and streams": {Config{}, events(), document + plainSelector},
 	} {
@@ -86,7 +87,16 @@ func everything(t *testing.T, s, admin *Store) {
 	if errLease == nil {
 		errLease = release(t.Context())
 	}
-	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease); err != nil {
+	shards := lease.NewGroup(s.Client(), lease.Config{Key: s.cfg.Layout.LeaseKey(), Members: s.cfg.Layout.MembersKey(), Duration: time.Minute, Shards: 2}, lease.Member{ID: "a"})
+	_, release, errShards := shards.Acquire(t.Context())
+	if errShards == nil {
+		ended, end := context.WithCancel(t.Context())
+		shards.Run(ended, func(lease.View) { end() }) // and says goodbye
+		errShards = release(t.Context())
+	}
+	_, errPause := s.Pause(t.Context(), segment.Scope{}, "me", "why")
+	errResume := s.Resume(t.Context(), segment.Scope{})
+	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease, errShards, errPause, errResume); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,6 +161,9 @@ func TestACLOfSettings(t *testing.T) {
 		if has(Config{}, nil, rule) {
 			t.Errorf("%s is not needed", rule)
 		}
+	}
+	if has(Config{Shards: 1}, nil, "~korvet:storage:offload:lease:*") || !has(Config{Shards: 2}, nil, "~korvet:storage:offload:lease:*") {
+		t.Error("the keys of several leases: want a rule for them only where there are several")
 	}
 	if !has(Config{WaitReplicas: 1}, nil, "+wait") || !has(Config{WaitReplicas: 1, WaitAOF: true}, nil, "+waitaof") {
 		t.Error("nothing to wait with")

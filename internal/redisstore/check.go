@@ -64,14 +64,24 @@ func infoLines(text string) map[string]string {
 }
 
 func checkVersion(info map[string]string) Finding {
-	f := Finding{Name: "version", Detail: "Redis " + info["redis_version"]}
-	if v := info["valkey_version"]; v != "" {
-		f.Detail = "Valkey " + v + " (compatible with Redis " + info["redis_version"] + ")"
-	}
+	f := Finding{Name: "version", Detail: product(info)}
 	if f.OK = atLeast62(info["redis_version"]); !f.OK {
 		f.Advice = "use a server that is compatible with Redis 6.2 or later"
 	}
 	return f
+}
+
+// product is what a server calls itself, with its version.
+func product(info map[string]string) string {
+	version := info["redis_version"]
+	for _, other := range []struct{ field, name string }{
+		{"valkey_version", "Valkey"}, {"rlec_version", "Redis Enterprise"}, {"dragonfly_version", "Dragonfly"},
+	} {
+		if v := info[other.field]; v != "" {
+			return other.name + " " + v + " (compatible with Redis " + version + ")"
+		}
+	}
+	return "Redis " + version
 }
 
 func atLeast62(version string) bool {
@@ -108,9 +118,14 @@ func checkRole(info map[string]string) Finding {
 	return f
 }
 
+// diskStatuses are the fields of INFO that say whether saving went well.
+func diskStatuses() []string {
+	return []string{"rdb_last_bgsave_status", "aof_last_bgrewrite_status", "aof_last_write_status"}
+}
+
 func checkDisk(info map[string]string) Finding {
 	f := Finding{Name: "persistence", Detail: "append-only file " + onOff(info["aof_enabled"])}
-	for _, name := range []string{"rdb_last_bgsave_status", "aof_last_bgrewrite_status", "aof_last_write_status"} {
+	for _, name := range diskStatuses() {
 		if v := info[name]; v != "" && v != "ok" {
 			f.Detail = name + " is " + v
 			f.Advice = "mend the server's disk: it may refuse writes until a save succeeds"

@@ -35,6 +35,7 @@ type Config struct {
 	SentinelPassword string
 
 	Layout   segment.Layout
+	Shards   int    // leases that instances share; only the rights that are needed depend on it
 	PageSize int    // most entries of one XRANGE, 1 to MaxPageSize
 	Reader   string // ReaderDirect or ReaderClient
 

@@ -49,8 +49,9 @@ func (s *Store) Topics(ctx context.Context) ([]segment.Topic, error) {
 }
 
 func (s *Store) resolveTopics(own map[string]settings) []segment.Topic {
+	patterns := s.topicPatterns()
 	declared := map[string]bool{}
-	for _, p := range s.patterns {
+	for _, p := range patterns {
 		if _, known := own[p.Name]; p.Declares() && !known {
 			own[p.Name] = settings{}
 			declared[p.Name] = true
@@ -58,7 +59,7 @@ func (s *Store) resolveTopics(own map[string]settings) []segment.Topic {
 	}
 	topics := make([]segment.Topic, 0, len(own))
 	for name, set := range own {
-		t := segment.ResolveTopic(name, set.values, s.patterns)
+		t := segment.ResolveTopic(name, set.values, patterns)
 		t.Declared = declared[name]
 		if set.err != nil {
 			t.Err = set.err
@@ -75,7 +76,8 @@ func sorted(topics []segment.Topic) []segment.Topic {
 
 // plainStreams are the streams that no topic stands behind.
 func (s *Store) plainStreams(ctx context.Context) ([]segment.Topic, error) {
-	if len(s.streams) == 0 {
+	patterns := s.streamPatterns()
+	if len(patterns) == 0 {
 		return []segment.Topic{}, nil
 	}
 	key := s.cfg.Layout.StreamsKey()
@@ -90,14 +92,14 @@ func (s *Store) plainStreams(ctx context.Context) ([]segment.Topic, error) {
 	for _, member := range members {
 		listed[member] = true
 	}
-	for _, p := range s.streams {
+	for _, p := range patterns {
 		if !listed[p.Key] && p.Declares() {
 			listed[p.Key] = false
 		}
 	}
 	var streams []segment.Topic
 	for key, inSet := range listed {
-		if t, ok := segment.ResolveStream(key, s.cfg.Layout, s.streams); ok {
+		if t, ok := segment.ResolveStream(key, s.cfg.Layout, patterns); ok {
 			t.Declared = !inSet
 			streams = append(streams, t)
 		}

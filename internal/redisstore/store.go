@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,14 +21,17 @@ import (
 // pages have connections of their own.
 type Store struct {
 	cfg      Config
-	patterns []segment.TopicPattern
-	streams  []segment.StreamPattern
 	client   rueidis.Client
 	primary  *primary
 	unfollow func() // ends what follows the primary
 	pages    source // how a page is fetched
 	scripts  scripts
 	kind     atomic.Pointer[RegistryKind]
+
+	changing sync.RWMutex // guards what Reconfigure changes
+	patterns []segment.TopicPattern
+	streams  []segment.StreamPattern
+	most     int // entries of one XRANGE
 }
 
 // Open connects to Redis. The topics' patterns are those of korvet.topics[]:
@@ -48,7 +52,7 @@ func Open(ctx context.Context, c Config, topics []segment.TopicPattern, streams 
 		p.close()
 		return nil, err
 	}
-	s := &Store{cfg: c, patterns: topics, streams: streams, client: watched{client, p}, primary: p, unfollow: p.start(), scripts: newScripts()} //nolint:contextcheck // it follows for as long as the store is open
+	s := &Store{cfg: c, patterns: topics, streams: streams, most: c.PageSize, client: watched{client, p}, primary: p, unfollow: p.start(), scripts: newScripts()} //nolint:contextcheck // it follows for as long as the store is open
 	err = s.checkCluster(client.Mode())
 	if err == nil && c.WaitAOF {
 		err = s.checkAOF(ctx)

@@ -112,5 +112,5 @@ func (s *Store) Pages(key string, from, to segment.ID) segment.PageReader {
 	if to.IsZero() {
 		to = segment.MaxID()
 	}
-	return newPages(s.pages, key, from, to, s.cfg.PageSize)
+	return newPages(s.pages, key, from, to, s.PageSize())
 }

@@ -9,7 +9,7 @@
 // taken from the server's own counters.
 //
 // The rows go by the names speed, memory, allocations, producers, history,
-// quiet, usage and trim.
+// quiet, usage, trim and sharing.
 //
 //	go run . [-messages N] [-runs N] [-large] [-only REGEXP]
 package main
@@ -68,6 +68,7 @@ func run(ctx context.Context, t *standin.TB, o options) {
 	b.quiet()
 	b.usage()
 	b.trim()
+	b.sharing()
 	b.print()
 }
 

@@ -24,7 +24,7 @@ type Cut struct{ File, Old, New string }
 
 // All are the guards, in the order of a segment's life.
 func All() []Guard {
-	return slices.Concat(copyGuards(), flipGuards(), dropGuards(), plainGuards(), expiryGuards(), savingGuards())
+	return slices.Concat(copyGuards(), flipGuards(), dropGuards(), plainGuards(), expiryGuards(), pauseGuards(), shardGuards(), savingGuards())
 }
 
 const (
@@ -192,6 +192,75 @@ func expiryGuards() []Guard {
 			Cuts:    []Cut{{"offload/expire.go", "	ready := p.unchanged(ctx, jobs)\n", "	ready := jobs\n"}},
 			Package: core, Test: "^TestASleeperDeletesNothing$",
 			Note: "What is left of this danger, between the look and the request, stands under what is not promised.",
+		},
+	}
+}
+
+// shardGuards are those of instances that share the work.
+func shardGuards() []Guard {
+	return []Guard{
+		{
+			Name: "a topic is forgotten by the one instance that has all of it", Against: "an instance that sees nothing of a topic forgets it, and what is left of it stays for ever",
+			Cuts:    []Cut{{"offload/plan.go", "!t.Topic.Plain && !t.Elsewhere && (t.Phase", "!t.Topic.Plain && (t.Phase"}},
+			Package: core, Test: "^TestOneInstanceSpeaksForATopic$",
+		},
+		{
+			Name: "a topic is forgotten an hour after the last of it was seen", Against: "another instance that began its pass before the topic was switched off copies a segment of it, which then stays for ever",
+			Cuts:    []Cut{{"offload/share.go", "		if now.Sub(since) >= forgetAfter {", "		if true {"}},
+			Package: core, Test: "^TestASharedTopicIsNotForgottenAtOnce$",
+		},
+		{
+			Name: "a topic is written down by whoever works on a partition of it", Against: "a topic that leaves the registry takes the settings along by which its segments are kept",
+			Cuts:    []Cut{{"offload/share.go", "	for _, p := range s.Partitions {\n", "	for _, p := range s.Partitions[:0] {\n"}},
+			Package: core, Test: "^TestTopicsAreRememberedByWhoeverWorksOnThem$",
+		},
+		{
+			Name: "a shard is given away when the jobs in it are over", Against: "two instances at work on the same partition whenever one joins",
+			Cuts:    []Cut{{"lease/round.go", "return s.inside == 0 && (", "return ("}},
+			Package: "./lease", Test: "^TestHandOverWaitsForWhoeverIsIn$",
+			Note: "Nothing rests on it: one of the two would lose its races.",
+		},
+		{
+			Name: "an instance that can't work does not count", Against: "shards that nobody works on for as long as it lives",
+			Cuts: []Cut{
+				{"lease/round.go", "if err := g.working(); err != nil {", "if err := g.working(); false {"},
+				{"lease/round.go", "		g.refused = err != nil &&", "		g.refused = false && err != nil &&"},
+			},
+			Package: "./lease", Test: "^TestAnInstanceThatCantBeCountedOn$",
+		},
+		{
+			Name: "of a shard that was away nothing is remembered", Against: "work is looked for where another instance has done it, until the next whole reading",
+			Cuts:    []Cut{{"offload/scan.go", "if !w.memory.sharing.kept(mine, shard) {", "if false {"}},
+			Package: core, Test: "^TestInstancesWorkOnTheirShards$",
+			Note: "Nothing rests on it: whoever changes an entry reads it first.",
+		},
+	}
+}
+
+// pauseGuards keep what people have paused as it is. The model knows of no
+// people.
+func pauseGuards() []Guard {
+	const note = "Nothing is lost without it: whatever is done then is done by all the other guards."
+	return []Guard{
+		{
+			Name: "what is paused is not planned", Against: "the worker changes what somebody is at work on by hand",
+			Cuts:    []Cut{{"offload/plan.go", "		if s.Paused.Covers(s.Partitions[i].Partition) {\n", "		if false {\n"}},
+			Package: core, Test: "^TestNothingIsDoneWithWhatIsPaused$", Note: note,
+		},
+		{
+			Name: "what was paused during a pass is not begun", Against: "the same, for as long as a pass takes",
+			Cuts:    []Cut{{"internal/command/gate.go", "now != nil && now.Covers(p) {", "now != nil && false {"}},
+			Package: "./internal/command", Test: "^(TestPauseGate|TestAPauseDuringAPass)$", Note: note,
+		},
+		{
+			Name: "the gate is asked before objects are deleted", Against: "the same, of up to ten thousand objects that are to be deleted",
+			Cuts:    []Cut{{"offload/expire.go", "	ready, leave := p.entered(ready)\n", "	leave := func() {}\n"}},
+			Package: core, Test: "^TestAGateThatCloses$", Note: note,
+		},
+		{
+			Name: "a stream that a failover brought back stays while it is paused", Against: "the same",
+			Cuts:    []Cut{{"offload/strays.go", "		if p.report.Plan.Paused.Covers(s.partition) {\n", "		if false {\n"}},
+			Package: core, Test: "^TestNoLeftoverOfWhatIsPausedIsRemoved$", Note: note,
 		},
 	}
 }

@@ -1,0 +1,63 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"korvet-offload/lease"
+)
+
+// memberView is an instance that runs, as --output json prints it.
+type memberView struct {
+	ID        string    `json:"id"`
+	Host      string    `json:"host"`
+	Version   string    `json:"version"`
+	Address   string    `json:"address"` // of its HTTP server; "" = it has none
+	StartedAt time.Time `json:"started_at"`
+	SeenAt    time.Time `json:"seen_at"` // by the Redis server's clock
+	Shards    []int     `json:"shards"`  // that it holds; with a single one, 0 is the lead
+	Of        int       `json:"of"`
+}
+
+// addMembers adds the instances that run. That they can't be asked for is no
+// fault of what status is about.
+func (v *statusView) addMembers(ctx context.Context, s *session) {
+	v.Members = []memberView{}
+	members, err := lease.Members(ctx, s.redis.Client(), s.cfg.Lease)
+	if err != nil {
+		v.Warnings = append(v.Warnings, "the instances that run are not known: "+leaseError(err).Error())
+		return
+	}
+	for _, m := range members {
+		v.Members = append(v.Members, memberView{ID: m.ID, Host: m.Host, Version: m.Version, Address: m.Address,
+			StartedAt: time.UnixMilli(m.StartedAt).UTC(), SeenAt: time.UnixMilli(m.SeenAt).UTC(), Shards: append([]int{}, m.Shards...), Of: m.Of})
+	}
+	if text := disagreement(members, s.cfg.Lease.Shards); text != "" {
+		v.Warnings = append(v.Warnings, text)
+	}
+}
+
+// memberLines are the instances for a person.
+func memberLines(members []memberView) (lines []string) {
+	for _, m := range members {
+		line := fmt.Sprintf("instance %q (%s): %s", m.ID, m.Version, m.does())
+		if m.Address != "" {
+			line += "; http at " + fmt.Sprintf("%q", m.Address)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// does says what an instance does.
+func (m memberView) does() string {
+	switch {
+	case len(m.Shards) == 0:
+		return "waits to take over"
+	case m.Of == 1:
+		return "leads"
+	}
+	return fmt.Sprintf("works on %s of %d: %s", count(len(m.Shards), "shard"), m.Of, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(m.Shards)), ", "), "[]"))
+}

@@ -1,0 +1,117 @@
+package command
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"korvet-offload/internal/board"
+)
+
+const siteToken = "token of a test"
+
+// ask sends a request to a daemon, with the token.
+func (r *running) ask(method, path, body string) (status int, answer string) {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.address()+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+siteToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}).Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp.StatusCode, string(raw)
+}
+
+// status waits until the status is as it should be.
+func (r *running) status(what string, holds func(board.Status) bool) board.Status {
+	r.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		code, answer := r.ask(http.MethodGet, "/api/v1/status", "")
+		var s board.Status
+		if err := json.Unmarshal([]byte(answer), &s); err != nil || code != http.StatusOK {
+			r.t.Fatalf("%d %v in %s", code, err, answer)
+		}
+		if holds(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("never: %s\n%s", what, answer)
+		}
+	}
+}
+
+// What a daemon shows comes from all its parts.
+func TestSiteOfADaemon(t *testing.T) {
+	rig := newRig(t)
+	r := start(t, append(rig.environ, "KORVET_STORAGE_OFFLOAD_HTTP_TOKEN="+siteToken))
+	s := r.status("both segments are on the store, and a member leads", func(s board.Status) bool {
+		return len(s.Partitions.Items) == 1 && s.Partitions.Items[0].Both == 2 && len(s.Members) == 1 && len(s.Members[0].Shards) == 1 && len(s.Passes) > 0
+	})
+	if s.Role != board.Leading || !s.Members[0].Self || s.Health.Level != board.LevelGood || len(s.Outages) != 0 || s.Eviction.Risk != "none" || s.Instance.Namespace != "korvet" {
+		t.Errorf("%+v", s)
+	}
+	for _, set := range s.Settings {
+		if strings.Contains(set.Value, siteToken) {
+			t.Errorf("%s shows the token", set.Name)
+		}
+	}
+	if code, page := r.ask(http.MethodGet, "/", ""); code != http.StatusOK || !strings.Contains(page, "orders:0") || !strings.Contains(page, "Log out") || strings.Contains(page, siteToken) {
+		t.Errorf("%d %s", code, page)
+	}
+	if got := r.probe("/metrics"); !strings.HasPrefix(got, "show the token") {
+		t.Errorf("metrics without token: %s", got)
+	}
+	if code, answer := r.ask(http.MethodPost, "/api/v1/pause", `{"topic":"orders","reason":"why not"}`); code != http.StatusOK || !strings.Contains(answer, `"why not"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	if got := rig.server.Exec("HGET", "korvet:storage:offload:paused", "topic:orders"); !strings.Contains(got, "why not") {
+		t.Errorf("redis has %q", got)
+	}
+	if code, answer := r.ask(http.MethodPost, "/api/v1/resume", `{"topic":"orders"}`); code != http.StatusOK || !strings.Contains(answer, `"paused":[]`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	rig.server.Stop()
+	s = r.status("redis is down", func(s board.Status) bool { return len(s.Outages) > 0 })
+	if s.Outages[0].Part != string(partRedis) && s.Outages[0].Part != string(partLease) || s.Outages[0].Since.Before(s.Instance.StartedAt) || s.Health.Level != board.LevelBad {
+		t.Errorf("%+v %+v", s.Outages, s.Health)
+	}
+	r.stop()
+	if code := r.end(); code != exitDone {
+		t.Errorf("exit %d\n%s", code, r.log())
+	}
+}
+
+func TestAnOpenServerIsSaid(t *testing.T) {
+	for address, want := range map[string]int{"127.0.0.1:9477": 0, "[::1]:9477": 0, "[::ffff:127.0.0.1]:1": 0, "0.0.0.0:9477": 1, "[::]:9477": 1, "10.0.0.1:9477": 1} {
+		a, err := net.ResolveTCPAddr("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"", siteToken} {
+			core, logs := observer.New(zapcore.WarnLevel)
+			warnIfOpen(zap.New(core), a, secret)
+			if n := logs.Len(); secret == "" && n != want || secret != "" && n != 0 {
+				t.Errorf("%s, with token %t: %d warnings", address, secret != "", n)
+			}
+		}
+	}
+}
