@@ -261,3 +261,28 @@ func (r *rig) mustGuessRegion(string) {
 	}
 	r.mustBeDone()
 }
+
+// The policy of the bucket says who may not; this server does not know its
+// conditions, so that it is only looked at.
+func TestDocumentedBucketPolicyDeniesOnly(t *testing.T) {
+	raw, err := os.ReadFile("../docs/iam/bucket-policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := decode[struct {
+		Statement []struct {
+			Effect    string
+			Action    any
+			Resource  any
+			Condition map[string]any
+		}
+	}](t, string(raw))
+	if len(policy.Statement) != 2 {
+		t.Fatalf("%+v", policy)
+	}
+	for _, s := range policy.Statement {
+		if s.Effect != "Deny" || len(s.Condition) != 1 || !strings.Contains(fmt.Sprint(s.Resource), "arn:aws:s3:::BUCKET/") {
+			t.Errorf("%+v", s)
+		}
+	}
+}
