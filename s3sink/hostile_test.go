@@ -172,7 +172,9 @@ func TestStoredButAnswered503AndShownLater(t *testing.T) {
 		if early := waits < time.Second; early && err != nil || !early && !errors.Is(err, ErrExists) {
 			t.Errorf("%s: put: %v", name, err)
 		}
-		b.opt.Limits.BackoffBase, b.opt.Limits.BackoffCap = 2*time.Second, 2*time.Second
+		// Four waits that are drawn from up to a minute are two seconds together but
+		// once in twenty million times.
+		b.opt.Limits.BackoffBase, b.opt.Limits.BackoffCap = time.Minute, time.Minute
 		if _, err := b.Stat(t.Context(), "k"); err != nil {
 			t.Errorf("%s: stat: %v", name, err)
 		}
