@@ -77,6 +77,10 @@ type Pause struct {
 
 const pauseVersion = 1
 
+// MaxTime is the last millisecond of the year 9999, in epoch ms: JSON has no later
+// times.
+const MaxTime = 253402300799999
+
 // pauseJSON is a pause as Redis has it.
 type pauseJSON struct {
 	V      int    `json:"v"`
@@ -108,8 +112,12 @@ func ParsePause(field, value string) (Pause, error) {
 	p := Pause{Scope: scope}
 	var v pauseJSON
 	err := json.Unmarshal([]byte(value), &v)
-	if err == nil && (v.V != pauseVersion || v.Since < 0) {
+	switch {
+	case err != nil:
+	case v.V != pauseVersion:
 		err = errors.New("it is not of version 1")
+	case v.Since < 0 || v.Since > MaxTime:
+		err = fmt.Errorf("since %d is no time", v.Since)
 	}
 	if err != nil {
 		p.Err = fmt.Errorf("%w: the value of field %q can't be read (%w), so %s is paused; use the resume command", ErrPause, field, err, scope)
@@ -124,7 +132,9 @@ func ParsePause(field, value string) (Pause, error) {
 
 // Pauses is all that is paused at one time.
 type Pauses struct {
-	List []Pause // everything first, then topics, then streams, each in the order of their names
+	// List: everything first, then topics, then streams, each in the order of their
+	// names. In another order, some of it would not be found.
+	List []Pause
 	// Errs are fields that name nothing that could be paused.
 	Errs []error
 }
@@ -140,24 +150,32 @@ func ParsePauses(fields map[string]string) Pauses {
 		}
 		all.List = append(all.List, p)
 	}
-	slices.SortFunc(all.List, func(a, b Pause) int {
-		return cmp.Or(cmp.Compare(a.Scope.Stream, b.Scope.Stream), cmp.Compare(a.Scope.Topic, b.Scope.Topic))
-	})
+	slices.SortFunc(all.List, func(a, b Pause) int { return a.order(b.Scope) })
 	slices.SortFunc(all.Errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return all
 }
 
-// Of is the pause of a scope, not of a wider one.
-func (a Pauses) Of(s Scope) (Pause, bool) {
-	for _, p := range a.List {
-		if p.Scope == s {
-			return p, true
-		}
-	}
-	return Pause{}, false
+// order is that of Pauses.List.
+func (p Pause) order(of Scope) int {
+	return cmp.Or(cmp.Compare(p.Scope.Stream, of.Stream), cmp.Compare(p.Scope.Topic, of.Topic))
 }
 
-// Covers says whether a partition is paused.
+// Of is the pause of a scope, not of a wider one.
+func (a Pauses) Of(s Scope) (Pause, bool) {
+	i, paused := slices.BinarySearchFunc(a.List, s, Pause.order)
+	if !paused {
+		return Pause{}, false
+	}
+	return a.List[i], true
+}
+
+// Covers says whether a partition is paused. It is asked for each of very many.
 func (a Pauses) Covers(p Partition) bool {
-	return slices.ContainsFunc(a.List, func(one Pause) bool { return one.Scope.Covers(p) })
+	narrow := Scope{Topic: p.Topic}
+	if p.Plain {
+		narrow = Scope{Stream: p.Topic}
+	}
+	_, all := a.Of(Scope{})
+	_, one := a.Of(narrow)
+	return all || one
 }

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestScopeCovers(t *testing.T) {
 
 // TestAnUnreadablePauseIsOne: whoever has written it meant something.
 func TestAnUnreadablePauseIsOne(t *testing.T) {
-	for _, value := range []string{"", "1", "null", "{}", `{"v":2,"since":1}`, `{"v":1,"since":-1}`, `{"v":1,"since":"x"}`, "\xff"} {
+	for _, value := range []string{"", "1", "null", "{}", `{"v":2,"since":1}`, `{"v":1,"since":-1}`, `{"v":1,"since":253402300800000}`, `{"v":1,"since":"x"}`, "\xff"} {
 		p, err := ParsePause("topic:orders", value)
 		if err != nil || p.Scope != (Scope{Topic: "orders"}) || !errors.Is(p.Err, ErrPause) || strings.Contains(p.Err.Error(), "\n") {
 			t.Errorf("%q: %+v, %v", value, p, err)
@@ -75,5 +76,27 @@ func TestAFieldThatNamesNothingPausesNothing(t *testing.T) {
 	}
 	if !all.Covers(Partition{Topic: "c"}) || (Pauses{}).Covers(Partition{Topic: "c"}) {
 		t.Error("what is covered")
+	}
+}
+
+// TestManyPauses: each is found among many, and nothing else is.
+func TestManyPauses(t *testing.T) {
+	fields := map[string]string{}
+	for n := range 100 {
+		fields[fmt.Sprintf("topic:t%d", 2*n)], fields[fmt.Sprintf("stream:t%d", 3*n)] = Pause{}.Encode(), "unreadable"
+	}
+	for _, everything := range []bool{false, true} {
+		if everything {
+			fields["*"] = Pause{}.Encode()
+		}
+		all := ParsePauses(fields)
+		for n := range 310 {
+			name := fmt.Sprintf("t%d", n)
+			_, topic := fields["topic:"+name]
+			_, stream := fields["stream:"+name]
+			if all.Covers(Partition{Topic: name}) != (topic || everything) || all.Covers(Partition{Topic: name, Plain: true}) != (stream || everything) {
+				t.Errorf("%s with everything %t: topic %t, stream %t", name, everything, topic, stream)
+			}
+		}
 	}
 }

@@ -210,15 +210,12 @@ type Run struct {
 
 // clock is a time in epoch ms; nil = not known.
 func clock(ms int64) *time.Time {
-	if ms <= 0 || ms > maxMs {
+	if ms <= 0 || ms > segment.MaxTime {
 		return nil
 	}
 	t := time.UnixMilli(ms).UTC()
 	return &t
 }
-
-// maxMs is the end of the year 9999, beyond which JSON has no times.
-const maxMs = 253402300799999
 
 // Status is all that is shown, with some of the topics and of the partitions.
 type Status struct {

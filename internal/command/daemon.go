@@ -91,6 +91,8 @@ func (d *daemon) look(ctx context.Context, s *session) {
 	switch _, err := s.redis.Now(limited); {
 	case ctx.Err() != nil:
 		return
+	case limited.Err() != nil:
+		d.journal.fails(partRedis, "redis does not answer", fmt.Errorf("redis has not answered within %s: %w", watchInterval/2, err))
 	case err != nil:
 		d.journal.fails(partRedis, "redis does not answer", err)
 	default:
@@ -190,7 +192,7 @@ func (d *daemon) work(ctx context.Context) error {
 		})
 	})
 	offload.Loop(ctx, s.worker, s.turns, loopObservers{
-		loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }}, d.metrics.LoopObserver(), boardLoop{d.board},
+		loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }}, willing{d.metrics.LoopObserver()}, willing{boardLoop{d.board}},
 	})
 	return nil
 }

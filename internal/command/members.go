@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"korvet-offload/lease"
+	"korvet-offload/segment"
 )
 
 // memberView is an instance that runs, as --output json prints it.
@@ -32,12 +33,16 @@ func (v *statusView) addMembers(ctx context.Context, s *session) {
 	}
 	for _, m := range members {
 		v.Members = append(v.Members, memberView{ID: m.ID, Host: m.Host, Version: m.Version, Address: m.Address,
-			StartedAt: time.UnixMilli(m.StartedAt).UTC(), SeenAt: time.UnixMilli(m.SeenAt).UTC(), Shards: append([]int{}, m.Shards...), Of: m.Of})
+			StartedAt: timeOf(m.StartedAt), SeenAt: timeOf(m.SeenAt), Shards: append([]int{}, m.Shards...), Of: m.Of})
 	}
 	if text := disagreement(members, s.cfg.Lease.Shards); text != "" {
 		v.Warnings = append(v.Warnings, text)
 	}
 }
+
+// timeOf is a time that somebody has written, in epoch ms; one that JSON has no
+// form of is the nearest that it has.
+func timeOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, 0), segment.MaxTime)).UTC() }
 
 // memberLines are the instances for a person.
 func memberLines(members []memberView) (lines []string) {

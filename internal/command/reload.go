@@ -3,15 +3,28 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
 
+	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 )
+
+// settingsAgain reads the settings of a program that runs. A settings file that is
+// a pipe was used up at the start, and reading it again might never end.
+func (p Process) settingsAgain(c *cli.Context) (*config.Loaded, error) {
+	if file := config.FromFlags(c, p.Environ).File; file != "" {
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			return nil, config.Faults{fmt.Sprintf("read settings file: %q is no plain file, and can't be read again", file)}
+		}
+	}
+	return p.settings(c, true)
+}
 
 // reloading reads the settings of a daemon again while it runs, and applies
 // those that can change.

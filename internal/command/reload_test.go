@@ -231,3 +231,24 @@ korvet.streams[0].key: plain
 		t.Errorf("page size %d", got)
 	}
 }
+
+// A settings file that has become a pipe holds up neither the next reload nor the
+// end.
+func TestReloadOfAPipe(t *testing.T) {
+	rig := newRig(t)
+	r := startReloading(t, rig.environ, "korvet.storage.offload.log.level: info\n")
+	r.await(`"listening"`)
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(r.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.asks <- syscall.SIGHUP
+	r.await("is no plain file, and can't be read again")
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.reload("korvet.storage.offload.log.level: debug\n")
+	r.await("setting has changed")
+}

@@ -86,7 +86,7 @@ func (p Process) run(c *cli.Context) (err error) {
 		return p.once(c, cfg.Config, log)
 	}
 	return p.daemon(c.Context, log, &reloading{log: log, level: level, asked: asked, now: cfg,
-		load: func() (*config.Loaded, error) { return p.settings(c, true) }})
+		load: func() (*config.Loaded, error) { return p.settingsAgain(c) }})
 }
 
 // hangups asks for the signals that make a daemon read its settings again. All

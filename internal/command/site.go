@@ -68,8 +68,8 @@ func (d *daemon) showMembers(v lease.View) {
 	}
 	members := make([]board.Member, len(v.Members))
 	for i, m := range v.Members {
-		members[i] = board.Member{ID: m.ID, Host: m.Host, Version: m.Version, Address: m.Address, StartedAt: time.UnixMilli(m.StartedAt).UTC(),
-			SeenAt: time.UnixMilli(m.SeenAt).UTC(), Shards: append([]int{}, m.Shards...), Of: m.Of, Self: m.ID == v.Self}
+		members[i] = board.Member{ID: m.ID, Host: m.Host, Version: m.Version, Address: m.Address, StartedAt: timeOf(m.StartedAt),
+			SeenAt: timeOf(m.SeenAt), Shards: append([]int{}, m.Shards...), Of: m.Of, Self: m.ID == v.Self}
 	}
 	d.board.SetMembers(members)
 }
@@ -92,16 +92,6 @@ type boardLoop struct{ *board.Board }
 
 // Failed implements offload.LoopObserver: the journal keeps what is down.
 func (b boardLoop) Failed(error) {}
-
-// Lost implements offload.LoopObserver. An instance that only has no share any
-// more follows.
-func (b boardLoop) Lost(cause error) {
-	if errNoShards(cause) {
-		b.Follows()
-		return
-	}
-	b.Board.Lost(cause)
-}
 
 var _ offload.LoopObserver = boardLoop{}
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"korvet-offload/internal/board"
+	"korvet-offload/segment"
 )
 
 const siteToken = "token of a test"
@@ -114,4 +116,25 @@ func TestAnOpenServerIsSaid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Times that others have written, and of which JSON has no form, spoil nothing
+// that is shown.
+func TestTimesBeyondAllCalendars(t *testing.T) {
+	rig := newRig(t)
+	layout, ms, seen := segment.DefaultLayout(), "9000000000000000", strconv.FormatInt(time.Now().UnixMilli(), 10)
+	rig.server.Exec("HSET", layout.PausedKey(), "topic:other", `{"v":1,"since":`+ms+`}`)
+	rig.server.Exec("HSET", layout.MembersKey(), "other", `{"v":1,"host":"h","startedAt":`+ms+`,"seenAt":`+seen+`,"shards":[],"of":1}`)
+	rig.server.Exec("HSET", layout.KnownKey(), "gone", `{"v":1,"settings":{"partitions":1},"removedAt":`+ms+`}`)
+	for _, args := range []string{"status -o json", "run --once -o json"} {
+		r := mustCall(t, rig.environ, exitFault, strings.Fields(args)...)
+		mustMatch(t, r.stderr, `(?s).*pause.*`)
+		if !json.Valid([]byte(r.stdout)) {
+			t.Errorf("%s: %s", args, r.stdout)
+		}
+	}
+	r := start(t, append(rig.environ, "KORVET_STORAGE_OFFLOAD_HTTP_TOKEN="+siteToken))
+	r.status("all of it is shown", func(s board.Status) bool {
+		return len(s.Members) == 2 && len(s.Paused) == 1 && s.Problems.Total == 2
+	})
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -42,10 +43,7 @@ func newManager(log *zap.Logger) *manager {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return m
 	}
-	m.send = func(state string) error {
-		_, err := systemd.SdNotify(false, state)
-		return err
-	}
+	m.send = notify
 	limit, err := systemd.SdWatchdogEnabled(false)
 	switch m.limit = limit; {
 	case err != nil:
@@ -54,6 +52,25 @@ func newManager(log *zap.Logger) *manager {
 		log.Warn("WatchdogSec is shorter than what redis and the store may take to answer; want 30s or more", zap.Duration("watchdog", limit))
 	}
 	return m
+}
+
+// notifyTime is how long the service manager may take to accept a message: one
+// that reads nothing must not hold up the watch, or the end of the program.
+const notifyTime = time.Second
+
+// notify sends one message to the service manager.
+func notify(state string) error {
+	to := &net.UnixAddr{Name: os.Getenv("NOTIFY_SOCKET"), Net: "unixgram"}
+	conn, err := net.DialUnix(to.Net, nil, to)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetWriteDeadline(time.Now().Add(notifyTime)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(state))
+	return err
 }
 
 // interval is how often beat has to be called: a third of the limit, and at
@@ -87,8 +104,8 @@ func (m *manager) beat(standing, notReady string, dead error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var lines []string
-	if notReady == "" && !m.ready {
-		m.ready = true
+	ready := m.ready || notReady == ""
+	if ready && !m.ready {
 		lines = append(lines, systemd.SdNotifyReady)
 	}
 	switch {
@@ -99,12 +116,14 @@ func (m *manager) beat(standing, notReady string, dead error) {
 	}
 	lines = append(lines, m.statusLine(standing))
 	switch {
-	case !m.ready:
+	case !ready:
 		lines = append(lines, moreTime())
 	case dead == nil && m.limit > 0:
 		lines = append(lines, systemd.SdNotifyWatchdog)
 	}
-	m.tell(lines...)
+	if m.tell(lines...) { // otherwise the next beat says it again
+		m.ready = ready
+	}
 }
 
 // reloads says that settings are read again, and returns what to call once that
@@ -138,9 +157,16 @@ func (m *manager) stopsWith(ctx context.Context) error {
 	return nil
 }
 
+// maxStatus bounds a STATUS, in bytes: systemd passes over a message of more than
+// 4 KiB, and with it the sign of life.
+const maxStatus = 1000
+
 // statusLine is the STATUS of a text; "" where it was the last one, too.
 func (m *manager) statusLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxStatus {
+		text = strings.ToValidUTF8(text[:maxStatus], "") + "..."
+	}
 	if text == m.status {
 		return ""
 	}
@@ -148,8 +174,9 @@ func (m *manager) statusLine(text string) string {
 	return "STATUS=" + text
 }
 
-// tell sends the lines that are not empty, in one message.
-func (m *manager) tell(lines ...string) {
+// tell sends the lines that are not empty, in one message. False means that it
+// was not accepted.
+func (m *manager) tell(lines ...string) bool {
 	var all []string
 	for _, l := range lines {
 		if l != "" {
@@ -157,10 +184,16 @@ func (m *manager) tell(lines ...string) {
 		}
 	}
 	if m.send == nil || m.stopping || len(all) == 0 {
-		return
+		return true
 	}
-	if err := m.send(strings.Join(all, "\n")); err != nil && !m.deaf {
+	err := m.send(strings.Join(all, "\n"))
+	if err == nil {
+		return true
+	}
+	m.status = "" // it has not heard of it
+	if !m.deaf {
 		m.deaf = true
 		m.log.Warn("the service manager can't be told how it goes", zap.Error(err))
 	}
+	return false
 }

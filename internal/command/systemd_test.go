@@ -310,3 +310,60 @@ func TestServiceManagerThatIsGone(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// A service manager that reads nothing holds up neither the watch nor the end,
+// and hears that the program is ready once it reads again.
+func TestServiceManagerReadsNothing(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", name)
+	t.Setenv("WATCHDOG_USEC", "60000000")
+	fills := 0
+	for notify("fill") == nil { // until it takes no more
+		fills++
+	}
+	m := newManager(zap.NewNop())
+	start := time.Now()
+	m.beat("leads", "", nil)
+	if took := time.Since(start); took > 10*notifyTime {
+		t.Errorf("a beat took %s", took)
+	}
+	for range fills {
+		read(t, conn)
+	}
+	m.beat("leads", "", nil)
+	if heard := read(t, conn); !strings.Contains(heard, "READY=1") || !strings.Contains(heard, "STATUS=leads") {
+		t.Errorf("heard %q", heard)
+	}
+}
+
+func read(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 4096)
+	n, err := conn.Read(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(buffer[:n])
+}
+
+// A long error does not make a message that systemd passes over.
+func TestServiceManagerGetsShortMessages(t *testing.T) {
+	var sent []string
+	m := &manager{log: zap.NewNop(), limit: time.Minute, send: func(state string) error {
+		sent = append(sent, state)
+		return nil
+	}}
+	m.beat("", "", nil)
+	m.beat("", strings.Repeat("\u00fc", 10_000), nil)
+	if len(sent) != 2 || len(sent[1]) > 4096 || !strings.Contains(sent[1], "WATCHDOG=1") {
+		t.Errorf("sent %d messages, the last of %d bytes", len(sent), len(sent[len(sent)-1]))
+	}
+}

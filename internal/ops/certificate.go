@@ -73,6 +73,9 @@ func (c *certificate) stamps() (s [2]stamp, err error) {
 		if err != nil {
 			return s, fmt.Errorf("look at the certificate (korvet.storage.offload.http.cert-file, .key-file): %w", err)
 		}
+		if !info.Mode().IsRegular() { // reading it might never end
+			return s, fmt.Errorf("look at the certificate (korvet.storage.offload.http.cert-file, .key-file): %s is no file", file)
+		}
 		s[i] = stamp{info.ModTime(), info.Size()}
 	}
 	return s, nil

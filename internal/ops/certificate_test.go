@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -120,6 +121,15 @@ func TestTheCertificateIsReadAgain(t *testing.T) {
 	}
 	if n := serial(t, address); n != 2 {
 		t.Errorf("certificate %d while the file is gone", n)
+	}
+	if err := syscall.Mkfifo(d.cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := serial(t, address); n != 2 {
+		t.Errorf("certificate %d while the file is a pipe", n)
+	}
+	if err := os.Remove(d.cert); err != nil {
+		t.Fatal(err)
 	}
 	d.write(3)
 	if n := serial(t, address); n != 3 {

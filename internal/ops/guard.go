@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,14 +35,17 @@ func newGuard(c Config, login func(http.ResponseWriter, *http.Request, string, b
 // protect lets requests with the token through. Without a configured one it lets
 // all through that change nothing.
 func (g *guard) protect(next http.Handler) http.Handler {
+	session := limited(maxLogins, http.HandlerFunc(g.session))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case g.token == "" && changes(r):
 			answer(w, http.StatusForbidden, "nothing can be changed: no token is configured (korvet.storage.offload.http.token)")
+		case g.token == "" && rebound(r):
+			answer(w, http.StatusMisdirectedRequest, "this server is asked for by a name that is not its own: use 127.0.0.1 or localhost, or configure a token (korvet.storage.offload.http.token)")
 		case g.token == "":
 			next.ServeHTTP(w, r)
 		case r.URL.Path == "/login" || r.URL.Path == "/logout":
-			g.session(w, r)
+			session.ServeHTTP(w, r)
 		case isStatic(r), g.bearer(r):
 			next.ServeHTTP(w, r)
 		case g.cookie(r) && changes(r) && !g.sameSite(r):
@@ -52,6 +56,22 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			g.refuse(w, r)
 		}
 	})
+}
+
+// rebound says whether a request came over the loopback interface for a name that
+// means another host. A web page could have made a browser send it, by a name of
+// its own that it has let point here, and read the answer.
+func rebound(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !local.IP.IsLoopback() {
+		return false
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	return host != "" && !strings.EqualFold(host, "localhost") && net.ParseIP(host) == nil
 }
 
 // isStatic says whether a request is for what is the same in every program of

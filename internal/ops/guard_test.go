@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -219,15 +220,65 @@ func TestBodiesAndRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// stuck is a body that says when it is waited for, and comes when it may.
+type stuck struct{ waited, comes chan struct{} }
+
+func (s stuck) Read([]byte) (int, error) {
+	s.waited <- struct{}{}
+	<-s.comes
+	return 0, io.EOF
+}
+
+// Who has not shown the token takes no place of those who have.
+func TestLoginsHaveTheirOwnPlaces(t *testing.T) {
+	h := guarded(secret)
+	body, done := stuck{make(chan struct{}), make(chan struct{})}, make(chan struct{})
+	logIn := func() int {
+		r := httptest.NewRequest(http.MethodPost, "/login", body)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range maxLogins {
+		go func() { logIn(); done <- struct{}{} }()
+		<-body.waited
+	}
+	if code := logIn(); code != http.StatusServiceUnavailable {
+		t.Errorf("one more login: %d", code)
+	}
+	for range maxAtOnce {
+		if w := ask(h, "GET", "/metrics", "", "Authorization", "Bearer "+secret); w.Code != http.StatusOK {
+			t.Errorf("with the token: %d", w.Code)
+		}
+	}
+	close(body.comes)
+	for range maxLogins {
+		<-done
+	}
+}
+
 // A body that does not come, and an answer that is not taken, do not hold a
-// request for ever, and profiles take as long as they are asked to.
+// request for ever; profiles take as long as who may have them asks.
 func TestRequestsHaveTheirTime(t *testing.T) {
-	for path, want := range map[string]bool{"/": true, "/metrics": true, "/debug/pprof/profile": false} {
+	c := DefaultConfig()
+	c.Token, c.Pprof = secret, true
+	h := Handler(c, NewHealth(nil), Mounts{})
+	for _, tt := range []struct {
+		path, shown string
+		want        bool
+	}{
+		{"/", secret, true}, {"/metrics", secret, true}, {"/debug/pprof/cmdline", secret, false},
+		{"/debug/pprof/cmdline", "", true}, {"/debug/pprof/none", "", true}, {"/debug/pprof/x/../../..", "", true},
+	} {
 		w := &clocked{ResponseRecorder: httptest.NewRecorder(), read: time.Now(), write: time.Now()}
-		timed(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		r := httptest.NewRequest(http.MethodGet, tt.path, nil)
+		r.Header.Set("Authorization", "Bearer "+tt.shown)
+		h.ServeHTTP(w, r)
 		read, write := time.Until(w.read), time.Until(w.write)
-		if w.read.IsZero() == want || w.write.IsZero() == want || want && (read > requestTime || read < 0 || write > answerTime || write < 0) {
-			t.Errorf("%s: %s to read, %s to write", path, read, write)
+		if w.read.IsZero() == tt.want || w.write.IsZero() == tt.want || tt.want && (read > requestTime || read < 0 || write > answerTime || write < 0) {
+			t.Errorf("%s with token %q: %s to read, %s to write", tt.path, tt.shown, read, write)
 		}
 	}
 }

@@ -2,24 +2,29 @@ package ops
 
 import (
 	"net/http"
-	"strings"
 	"time"
 )
 
 // timed bounds how long a body takes to come and an answer to be taken, and how
-// large a body is. Profiles take as long as they are asked to. A connection that
-// is used again keeps its times from the request before, so they are always set.
+// large a body is. A connection that is used again keeps its times from the
+// request before, so they are always set.
 func timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body, taken time.Time // none
-		if !strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
-			body, taken = time.Now().Add(requestTime), time.Now().Add(answerTime)
-		}
-		c := http.NewResponseController(w)
-		_, _ = c.SetReadDeadline(body), c.SetWriteDeadline(taken) // a recorder has none
+		c, now := http.NewResponseController(w), time.Now()
+		_, _ = c.SetReadDeadline(now.Add(requestTime)), c.SetWriteDeadline(now.Add(answerTime)) // a recorder has none
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// untimed is for answers that take as long as they are asked to. Only who may
+// have them gets this far.
+func untimed(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})
+		next(w, r)
+	}
 }
 
 // limited works on so many requests at once, and sends the others away.

@@ -39,6 +39,9 @@ const (
 	maxBody   = 64 << 10
 	// maxAtOnce is how many requests are worked on at once, probes not counted.
 	maxAtOnce = 32
+	// maxLogins is how many logins are, beside these: whoever logs in has not shown
+	// the token yet, and must not take the place of those who have.
+	maxLogins = 4
 )
 
 // Mounts are what others serve, beside the probes and the profiles. What is nil
@@ -143,7 +146,7 @@ func Handler(c Config, h *Health, m Mounts) http.Handler {
 		profiles(closed)
 	}
 	g := newGuard(c, m.Login)
-	open.Handle("/", limited(maxAtOnce, g.protect(closed)))
+	open.Handle("/", g.protect(limited(maxAtOnce, closed)))
 	return timed(open)
 }
 
@@ -160,11 +163,11 @@ func probe(tell func(http.ResponseWriter)) http.HandlerFunc {
 }
 
 func profiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/", untimed(pprof.Index))
+	mux.HandleFunc("GET /debug/pprof/cmdline", untimed(pprof.Cmdline))
+	mux.HandleFunc("GET /debug/pprof/profile", untimed(pprof.Profile))
+	mux.HandleFunc("GET /debug/pprof/symbol", untimed(pprof.Symbol))
+	mux.HandleFunc("GET /debug/pprof/trace", untimed(pprof.Trace))
 }
 
 func answer(w http.ResponseWriter, status int, text string) {
