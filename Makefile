@@ -9,10 +9,17 @@ FUZZTIME ?= 10s
 N ?= 1000
 SEED ?=
 
+# What the program says of itself. GOFLAGS may keep Go from asking git, so it is
+# asked here, if it is there and knows this folder.
+COMMAND = korvet-offload/internal/command
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
+REVISION = $(shell git rev-parse --verify HEAD 2>/dev/null)
+LINKED = $(if $(REVISION),-ldflags " -X $(COMMAND).linkedVersion=$(VERSION) -X $(COMMAND).linkedRevision=$(REVISION)")
+
 .PHONY: build test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
 
 build: ## the program, in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/korvet-offload .
+	CGO_ENABLED=0 $(GO) build -trimpath $(LINKED) -o bin/korvet-offload .
 
 demo: ## the whole job on this machine
 	$(GO) run . demo

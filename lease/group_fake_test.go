@@ -87,7 +87,7 @@ func (l *link) look(_ context.Context, _, id, record, began string, stale time.D
 		var m Member
 		_ = json.Unmarshal([]byte(l.members[id]), &m)
 		switch {
-		case now-m.SeenAt <= stale.Milliseconds():
+		case max(now-m.SeenAt, m.SeenAt-now) <= stale.Milliseconds():
 			reply = append(reply, id, l.members[id])
 		case record != "":
 			delete(l.members, id)

@@ -128,7 +128,7 @@ func TestGroupsOnAServer(t *testing.T) {
 func TestMembersRecords(t *testing.T) {
 	//fault:input | The Hash of the instances holds what is no record, or an old one | HSET of foreign fields, real server | What is old is cleaned away by whoever writes and not by whoever looks, what is no record stays and counts for nobody
 	s := redisserver.Start(t)
-	s.Exec("HSET", membersKey, "old", `{"v":1,"seenAt":1000,"shards":[0],"of":2}`, "foreign", "x", "odd", `{"seenAt":99999999999999,"shards":"no"}`)
+	s.Exec("HSET", membersKey, "old", `{"v":1,"seenAt":1000,"shards":[0],"of":2}`, "foreign", "x", "odd", fmt.Sprintf(`{"seenAt":%d,"shards":"no"}`, time.Now().UnixMilli()))
 	g := groupOf(t, s, "a", 2)
 	members, err := Members(t.Context(), g.book.redis.(*scripts).client, g.cfg)
 	if err != nil || len(members) != 0 || strings.TrimSpace(s.Exec("HLEN", membersKey)) != "3" {
@@ -215,5 +215,45 @@ func TestPresenceOfASingleLease(t *testing.T) {
 	}
 	if err := release(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A record from the future is that of an instance that died before the server's
+// clock was set back. Nobody waits for it.
+func TestAMemberFromTheFuture(t *testing.T) {
+	//fault:time | The Redis clock is set back after an instance has died | A record of an instance, years ahead, that claims every shard | It counts as gone and is removed, and the others take all shards
+	s := redisserver.Start(t)
+	s.Exec("HSET", membersKey, "ghost", `{"v":1,"host":"h","version":"1","address":"","shards":[0,1,2],"of":3,"startedAt":1,"seenAt":9999999999999}`)
+	g := groupOf(t, s, "a", 3)
+	running(t, g)
+	awaitHeld(t, g, 3)
+	if got := s.Exec("HKEYS", membersKey); strings.TrimSpace(got) != "a" {
+		t.Errorf("the members are %q", got)
+	}
+}
+
+// One key that is no lease does not keep an instance from the others, in
+// whatever order it asks for them.
+func TestAShardsKeyOfAnotherType(t *testing.T) {
+	//fault:input | The key of one of several leases is a List | RPUSH on each of the keys in turn | The error names it, and the instance takes the others
+	for i := range 3 {
+		s := redisserver.Start(t)
+		bad := Config{Key: key, Shards: 3}.ShardKey(i)
+		s.Exec("RPUSH", bad, "x")
+		g := groupOf(t, s, "a", 3)
+		running(t, g)
+		awaitHeld(t, g, 2)
+		if _, err := g.round(t.Context()); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("the error does not name %s: %v", bad, err)
+		}
+	}
+}
+
+func awaitHeld(t *testing.T, g *Group, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); len(g.Held()) != n; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it holds %v, want %d", g.Held(), n)
+		}
 	}
 }

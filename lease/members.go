@@ -40,7 +40,9 @@ func (c Config) stale() time.Duration { return max(c.Duration, staleAfter) }
 func (c Config) writeEvery() time.Duration { return min(c.interval(), 20*time.Second) }
 
 // lookScript keeps the Hash of the members: one field per instance. What is too
-// old it cleans away if it writes at all. A server that is full (maxmemory)
+// old it cleans away if it writes at all, and so what lies as far ahead: the
+// server's clock was set back since, and who has died before that would be
+// waited for until it gets there again. A server that is full (maxmemory)
 // refuses HSET, but not behind HDEL, which it allows. All times are its own.
 //
 // ARGV: the member's field; its record up to the two times, "" to look only;
@@ -51,7 +53,7 @@ local reply = {string.format('%.0f', now)}
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local seen = tonumber(string.match(all[i + 1], '"seenAt":(%d+)'))
-  if seen and now - seen > tonumber(ARGV[4]) then
+  if seen and math.abs(now - seen) > tonumber(ARGV[4]) then
     if ARGV[2] ~= '' then redis.call('HDEL', KEYS[1], all[i]) end
   elseif seen and (all[i] ~= ARGV[1] or ARGV[2] == '') then
     reply[#reply + 1] = all[i]

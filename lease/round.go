@@ -103,7 +103,7 @@ func (g *Group) take(ctx context.Context, missing int, taken []bool) error {
 	if g.refused {
 		taken = make([]bool, len(taken))
 	}
-	var never error // a lease that nobody will ever give back
+	var never error // a lease that nobody will ever give back, or a key that is none
 	for _, i := range candidates(g.book.self.ID, taken) {
 		if missing <= 0 && !g.refused || g.isClosed() {
 			break
@@ -112,13 +112,14 @@ func (g *Group) take(ctx context.Context, missing int, taken []bool) error {
 			continue
 		}
 		lead, release, err := g.slots[i].lease.Acquire(ctx)
-		g.refused = err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil
+		none := errors.Is(err, errNoLease)
+		g.refused = err != nil && !errors.Is(err, ErrHeld) && !none && ctx.Err() == nil
 		var held *HeldError
 		switch {
 		case err == nil:
 			g.taken(lead, i, release)
 			missing--
-		case errors.As(err, &held) && held.Remaining < 0:
+		case none, errors.As(err, &held) && held.Remaining < 0:
 			never = err
 		case !errors.Is(err, ErrHeld):
 			return err

@@ -3,7 +3,9 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -35,6 +37,10 @@ const releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 return 0`
 
+// errNoLease is about one key, and not about Redis: of several leases the others
+// can be taken.
+var errNoLease = errors.New("the key is no lease: somebody else wrote it; delete it")
+
 // scripts are the commands on a real server, each one script on one key.
 type scripts struct {
 	client                         rueidis.Client
@@ -50,6 +56,9 @@ func newScripts(client rueidis.Client) *scripts {
 func (s *scripts) acquire(ctx context.Context, key, token string, d time.Duration) (bool, time.Duration, error) {
 	reply, err := s.acquiring.Exec(ctx, s.client, []string{key}, []string{token, millis(d)}).AsIntSlice()
 	if err != nil {
+		if strings.Contains(err.Error(), "WRONGTYPE") { // older servers put it into a text of their own
+			err = fmt.Errorf("%w: %w", errNoLease, err)
+		}
 		return false, 0, err
 	}
 	if len(reply) != 2 {

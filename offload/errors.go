@@ -27,6 +27,8 @@ var (
 	ErrStoreDown = errors.New("object store can't be used")
 	// ErrRedisDown: the same of Redis.
 	ErrRedisDown = errors.New("redis can't be used")
+	// ErrDataLost: Redis has nothing any more of what this process has seen there.
+	ErrDataLost = errors.New("redis seems to have lost its data")
 )
 
 // What planning and retention find.

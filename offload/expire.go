@@ -326,6 +326,9 @@ func (w *Worker) remember(ctx context.Context, n note) error {
 	case !ok:
 		w.memory.known = nil // somebody else has written; read it again
 		return nil
+	}
+	w.memory.recalled.note(n.topic, n.new)
+	switch {
 	case w.memory.known == nil: // the next scan reads it again
 	case n.new == "":
 		delete(w.memory.known, n.topic)

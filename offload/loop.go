@@ -43,8 +43,11 @@ func Loop(ctx context.Context, w *Worker, leader Leader, o LoopObserver) {
 	defer ticker.Stop()
 	var t term
 	defer func() { t.end(ctx) }()
-	for {
+	for ctx.Err() == nil { // a tick may be due when it ends
 		tick = w.retune(ticker, tick)
+		if t.lead == nil {
+			w.lookAround(ctx)
+		}
 		leads, since := t.begin(ctx, leader, o)
 		if since {
 			w.Reset() // another instance may have led meanwhile

@@ -28,6 +28,7 @@ type pass struct {
 func (p *pass) all(ctx context.Context, notes []note) error {
 	plan := p.report.Plan
 	if err := p.resolveAll(ctx); err != nil {
+		p.skip(plan.jobs())
 		return err
 	}
 	p.worker.parked.keepOnly(append([][]Job{plan.Setup, plan.Expiry}, plan.Jobs...))

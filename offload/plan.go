@@ -58,11 +58,21 @@ type Plan struct {
 	Waiting  []Waiting  // what Lag counts, in the order of the scan
 }
 
+// jobs counts what there is to do.
+func (p Plan) jobs() int {
+	n := len(p.Setup) + len(p.Expiry)
+	for _, jobs := range p.Jobs {
+		n += len(jobs)
+	}
+	return n
+}
+
 // Counts is how many of each thing a scan found.
 type Counts struct {
-	Topics      int `json:"topics"`       // that are offloaded, plain streams among them
-	OtherTopics int `json:"other_topics"` // that are not: remote.storage.enable is not true
-	Streams     int `json:"streams"`      // of the topics, plain streams
+	Topics      int `json:"topics"`        // that are offloaded, plain streams among them
+	OtherTopics int `json:"other_topics"`  // that are not: remote.storage.enable is not true
+	Streams     int `json:"streams"`       // of the topics, plain streams
+	Faulty      int `json:"faulty_topics"` // that can't be worked on: their settings, or name, make no sense
 	Partitions  int `json:"partitions"`
 	Open        int `json:"open"`
 	Sealed      int `json:"sealed"` // SEALED LOCAL, due or not
@@ -102,6 +112,9 @@ func MakePlan(s Scan, cfg Config) Plan {
 			continue
 		}
 		p.partition(&s.Partitions[i])
+	}
+	if s.unlooked > 0 {
+		p.Warnings = append(p.Warnings, unlookedWarning(s.unlooked))
 	}
 	p.sumLag()
 	p.forget(s.Topics)
@@ -167,6 +180,7 @@ func (p *planner) topic(t TopicState) {
 	}
 	switch {
 	case t.Topic.Err != nil:
+		p.Counts.Faulty++
 		if !t.Elsewhere {
 			problem(t.Topic.Err)
 		}
@@ -328,6 +342,10 @@ func (p *planner) sealed(s *PartitionScan, j Job, d decisions) (Job, bool) {
 	}
 	p.Counts.Sealed++
 	p.behind(s, j)
+	if err := s.missing[j.Stored.Number]; err != nil {
+		p.problem(s.Partition, j.Stored.Number.String(), err)
+		return Job{}, false
+	}
 	if !e.Due(p.now, p.cfg.SealGrace.Milliseconds()) {
 		p.Counts.Grace++
 		return Job{}, false

@@ -290,3 +290,25 @@ func TestAClockJump(t *testing.T) {
 		}
 	}
 }
+
+// A clock that is set ahead makes the lease expire, too. Whoever leads next, the
+// same instance or one that has followed, knows what the clocks said before.
+//
+//fault:time | Redis' clock is set ahead, by which the lease expires | In memory: a leader that has lost its lease, and a follower, make the next pass | Nothing is deleted
+func TestAClockThatEndsTheLease(t *testing.T) {
+	for _, led := range []bool{true, false} {
+		w := retainWorld(t, func(s *segment.TopicSettings) { s.RetentionMs, s.LocalRetentionMs = 100*hourMs, -2 })
+		w.gone(orders0, 6, 5, w.now.Add(-time.Hour))
+		worker := w.worker()
+		here := w.now
+		worker.now = func() time.Time { return here }
+		if led {
+			mustDo(t, runOnce(t, worker), "", "")
+		} else {
+			worker.lookAtClock(t.Context())
+		}
+		w.now, here = w.now.Add(8760*time.Hour), here.Add(time.Minute)
+		worker.Reset()
+		mustDo(t, runOnce(t, worker), "", "clock: clock_jump")
+	}
+}

@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,10 @@ type Scan struct {
 	Registry   error           // why it must not delete anything of a topic; nil = it may
 	Paused     segment.Pauses  // what must not be changed at all
 
-	notes  []note
-	strays []stray        // streams that came back after they were dropped
-	parked func(Job) bool // says whether a job waits; nil = none does
+	notes    []note
+	strays   []stray        // streams that came back after they were dropped
+	parked   func(Job) bool // says whether a job waits; nil = none does
+	unlooked int            // segments whose streams it was not looked for, though it was for others
 }
 
 // PartitionScan is one partition and what its manifest holds; Err says why
@@ -53,7 +55,8 @@ type PartitionScan struct {
 	Base    int64 // entries under the partition's own key, while the first segment has another one
 	Err     error
 
-	index *index
+	index   *index
+	missing map[segment.Number]error // why a sealed segment can't be copied, where it was looked for
 }
 
 // Totals sums up one partition.
@@ -102,27 +105,39 @@ func (p *PartitionScan) Totals() Totals {
 // memory is what a worker keeps between passes beside the parking. It is
 // dropped whenever leadership changes: the manifests are the truth.
 type memory struct {
-	indexes               map[segment.Partition]*index
-	ids                   map[string]string // topic -> UUID
-	known                 map[string]string // records as they are in Redis; nil = not read yet
-	registry              int               // topics in the registry at the last pass; -1 = not known
-	redis                 time.Time         // the two clocks at the last pass
-	here                  time.Time
+	indexes  map[segment.Partition]*index
+	ids      map[string]string // topic -> UUID
+	known    map[string]string // records as they are in Redis; nil = not read yet
+	registry int               // topics in the registry at the last pass; -1 = not known
+	clocks   clocks
+	recalled recall
+	dropped  []dropped
+	sharing  sharing
+}
+
+// clocks are the two clocks, as they were read.
+type clocks struct {
+	redis, here           time.Time     // the last time
+	firstRedis, firstHere time.Time     // the first time
 	offset                time.Duration // by which they have moved apart, when that was believed last
-	firstRedis, firstHere time.Time     // the two clocks at the first pass
 	jumped                time.Time     // by this host's clock; zero = it is believed
-	dropped               []dropped
-	sharing               sharing
 }
 
 func newMemory() *memory {
-	return &memory{indexes: map[segment.Partition]*index{}, ids: map[string]string{}, registry: -1}
+	return &memory{indexes: map[segment.Partition]*index{}, ids: map[string]string{}, registry: -1, recalled: recall{}}
 }
 
 // Scan reads the registry and what has to be known of every partition that is
-// worked on, by whichever instance. A manifest that can't be read is noted and
-// stops no other; an error means that Redis as a whole did not answer.
-func (w *Worker) Scan(ctx context.Context) (Scan, error) { return w.scan(ctx, nil) }
+// worked on, by whichever instance, and looks whether what is to be copied is
+// there. A manifest that can't be read is noted and stops no other; an error
+// means that Redis as a whole did not answer.
+func (w *Worker) Scan(ctx context.Context) (Scan, error) {
+	s, err := w.scan(ctx, nil)
+	if err == nil {
+		err = w.lookForSources(ctx, &s)
+	}
+	return s, err
+}
 
 // scan is Scan for the partitions of a share; nil = all.
 func (w *Worker) scan(ctx context.Context, share Share) (Scan, error) {
@@ -139,7 +154,7 @@ func (w *Worker) scan(ctx context.Context, share Share) (Scan, error) {
 	if err != nil {
 		return Scan{}, fmt.Errorf("read the topic registry: %w", err)
 	}
-	if w.memory.known == nil || share != nil { // others write there too
+	if w.memory.known == nil || share != nil || w.memory.recalled.absent(topics) { // others write there too
 		if w.memory.known, err = w.ports.Known.Known(ctx); err != nil {
 			return Scan{}, fmt.Errorf("read the topics that were offloaded before: %w", err)
 		}
@@ -148,15 +163,19 @@ func (w *Worker) scan(ctx context.Context, share Share) (Scan, error) {
 	if err != nil {
 		return Scan{}, err
 	}
-	s := Scan{At: now, Paused: paused, Clock: w.memory.clockDoubt(now, here), Registry: w.memory.registryDoubt(topics), parked: w.parked.waits}
+	lost := w.memory.recalled.look(topics, w.memory.known)
+	s := Scan{At: now, Paused: paused, Clock: w.memory.clocks.read(now, here), Registry: cmp.Or(lost, w.memory.registryDoubt(topics)), parked: w.parked.waits}
 	r := newRoster(topics, w.memory.known, s.Clock != nil || s.Registry != nil, w.cfg, now)
 	s.Topics = r.states
 	for i, t := range s.Topics {
 		s.Topics[i].Elsewhere = !mine.whole(t)
 	}
-	w.memory.redis, w.memory.here, w.memory.registry = now, here, inRegistry(topics)
+	w.memory.registry = inRegistry(topics)
 	s.Partitions = w.partitions(s.Topics, mine)
 	s.notes = s.myNotes(r.notes)
+	if lost != nil {
+		s.notes = w.memory.recalled.withoutRecalled(s.notes, topics)
+	}
 	w.memory.keepOnly(s.Partitions)
 	if err := w.readManifests(ctx, s.Partitions, now); err != nil {
 		return s, err
@@ -168,23 +187,25 @@ func (w *Worker) scan(ctx context.Context, share Share) (Scan, error) {
 	return s, err
 }
 
-// clockDoubt says why ages mean nothing in this pass. A clock that has jumped is
-// believed again when it has jumped back, or has gone on steadily for
-// clockSettles: whoever has set it wrongly may still notice.
-func (m *memory) clockDoubt(now, here time.Time) error {
-	if m.here.IsZero() {
-		m.firstRedis, m.firstHere = now, here
+// read notes what the two clocks say, and says why ages mean nothing now. A
+// clock that has jumped is believed again when it has jumped back, or has gone on
+// steadily for clockSettles: whoever has set it wrongly may still notice.
+func (c *clocks) read(now, here time.Time) error {
+	if c.here.IsZero() {
+		c.firstRedis, c.firstHere = now, here
 	}
-	offset := now.Sub(m.firstRedis) - here.Sub(m.firstHere) // the latter is monotonic
-	moved := (offset - m.offset).Round(time.Second)
+	offset := now.Sub(c.firstRedis) - here.Sub(c.firstHere) // the latter is monotonic
+	moved := (offset - c.offset).Round(time.Second)
+	leap := (now.Sub(c.redis) - here.Sub(c.here)).Abs() > clockJump
+	c.redis, c.here = now, here
 	switch {
 	case moved.Abs() <= clockJump:
-		m.offset, m.jumped = offset, time.Time{} // it may drift
+		c.offset, c.jumped = offset, time.Time{} // it may drift
 		return nil
-	case m.jumped.IsZero() || (now.Sub(m.redis)-here.Sub(m.here)).Abs() > clockJump:
-		m.jumped = here
-	case here.Sub(m.jumped) >= clockSettles:
-		m.offset, m.jumped = offset, time.Time{}
+	case c.jumped.IsZero() || leap:
+		c.jumped = here
+	case here.Sub(c.jumped) >= clockSettles:
+		c.offset, c.jumped = offset, time.Time{}
 		return nil
 	}
 	return fmt.Errorf("%w: the redis clock has moved by %s against this host's; nothing is deleted until it has moved back, or has been steady for %s",

@@ -239,6 +239,13 @@ func TestOneInstanceSpeaksForATopic(t *testing.T) {
 	if len(r[0].Plan.Removed) != 1 || len(r[1].Plan.Removed) != 0 || r[0].Plan.Counts.Partitions < 8 || w.record("orders").RemovedAt == 0 {
 		t.Errorf("after it was removed: %+v and %+v", r[0].Plan.Removed, r[1].Plan.Removed)
 	}
+	for range 3 { // the one that has none of it sees nothing of it, for days
+		w.now = w.now.Add(25 * time.Hour)
+		runOnce(t, b)
+	}
+	if w.known["orders"] == "" {
+		t.Fatal("it is forgotten by one that has none of it")
+	}
 	for range 6 {
 		w.now = w.now.Add(25 * time.Hour)
 		both()

@@ -62,7 +62,7 @@ func parseRecord(topic, raw string) (record, error) {
 	if err := segment.ValidateTopic(topic); err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal([]byte(raw), &r); err != nil || r.V != recordVersion || r.RemovedAt < 0 {
+	if err := json.Unmarshal([]byte(raw), &r); err != nil || r.V != recordVersion || r.RemovedAt < 0 || r.RemovedAt > segment.MaxTime {
 		return r, fmt.Errorf("%w: the record of topic %s is not one of version %d", segment.ErrTopicSetting, topic, recordVersion)
 	}
 	if r.Settings.Partitions < 1 || r.Settings.Partitions > segment.MaxPartitions {

@@ -88,12 +88,23 @@ func New(cfg Config, layout segment.Layout, ports Ports, o Observer) *Worker {
 
 // Reset forgets what is remembered of the manifests: somebody else may have
 // led meanwhile. The streams that were dropped are still watched: that the lead
-// was lost may mean that Redis has failed over, and has some of them again. No
-// pass is running.
+// was lost may mean that Redis has failed over, and has some of them again. It
+// may also mean that Redis' clock was set, by which the lease has expired, so
+// what the clocks said before is kept too; or that Redis is empty, so the topics
+// that it remembered are. No pass is running.
 func (w *Worker) Reset() {
-	dropped := w.memory.dropped
+	was := w.memory
 	w.memory = newMemory()
-	w.memory.dropped = dropped
+	w.memory.dropped, w.memory.clocks, w.memory.recalled = was.dropped, was.clocks, was.recalled
+}
+
+// lookAtClock reads the clocks while somebody else leads, so that this instance
+// knows it too when a clock that is set makes it the leader.
+func (w *Worker) lookAtClock(ctx context.Context) {
+	here := w.now()
+	if now, err := w.ports.Clock.Now(ctx); err == nil {
+		_ = w.memory.clocks.read(now, here) // it is for the passes to come
+	}
 }
 
 func randomToken() string {

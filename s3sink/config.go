@@ -116,6 +116,9 @@ func parseURL(raw string) (target, error) {
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 func parseS3URL(u *url.URL) (target, error) {
+	if u.Host == "" {
+		return target{}, fmt.Errorf("it names no bucket; want %s://bucket/prefix, with two slashes", u.Scheme)
+	}
 	if !bucketName.MatchString(u.Host) || strings.Contains(u.Host, "..") {
 		return target{}, fmt.Errorf("%q is no bucket name; want 3 to 63 of a-z, 0-9, '-' and '.'", u.Host)
 	}

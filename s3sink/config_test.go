@@ -30,6 +30,11 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%q is taken as %+v", raw, got)
 		}
 	}
+	for _, raw := range []string{"s3:/foo", "s3:foo"} {
+		if _, err := parseURL(raw); err == nil || err.Error() != "it names no bucket; want s3://bucket/prefix, with two slashes" {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
 }
 
 func TestValidate(t *testing.T) {

@@ -187,6 +187,24 @@ func ownerOf(ctx context.Context, s Store) (string, error) {
 	return "", Owner{}.accepts(content)
 }
 
+// OwnedSince is when the owner marker of a root was put; the zero time where
+// there is no marker, or one that does not say.
+func OwnedSince(ctx context.Context, s Store) (time.Time, error) {
+	body, err := s.Open(ctx, MarkerKey)
+	if ClassOf(err) == ClassMissing {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer body.Close()
+	var m marker
+	if err := json.NewDecoder(io.LimitReader(body, maxMarker)).Decode(&m); err != nil {
+		return time.Time{}, fmt.Errorf("read when the root was claimed: %w", err)
+	}
+	return m.Created, nil
+}
+
 // accepts says why a root with this marker must not be written to.
 func (o Owner) accepts(content []byte) error {
 	fault := func(hint, format string, args ...any) error {

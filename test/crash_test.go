@@ -72,6 +72,12 @@ func TestCrashAtEveryPoint(t *testing.T) {
 	}
 }
 
+// besidePasses are the calls that no pass makes, and that only read: those of a
+// command that looks, and of an instance that follows.
+func besidePasses() []string {
+	return []string{"Worker.lookForSources Streams.Sizes", "Worker.lookAround Known.Known", "Worker.lookAround Registry.Topics", "Worker.lookAtClock Clock.Now"}
+}
+
 // mustPassEverySite checks that there is no call of a port in the source that
 // the points leave out.
 func mustPassEverySite(t *testing.T, all []string) {
@@ -81,7 +87,7 @@ func mustPassEverySite(t *testing.T, all []string) {
 		passed = append(passed, points.Site(p))
 	}
 	for _, site := range callSites(t) {
-		if !slices.Contains(passed, site) {
+		if !slices.Contains(passed, site) && !slices.Contains(besidePasses(), site) {
 			t.Errorf("nothing ever dies at %s: the crash life does not pass it", site)
 		}
 	}

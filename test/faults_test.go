@@ -40,13 +40,13 @@ func TestBadInput(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, stdout)
 	}
 	for _, want := range []string{
-		"segment orders:0/10: illegal manifest entry",
-		"segment orders:0/11: unknown manifest entry version 9",
-		"segment orders:0/meta: illegal manifest entry",
-		"segment orders:0/3: segment is OPEN, and is not the last", "segment orders:1/3: segment is OPEN, and is not the last",
-		"segment orders:1/10: ", "segment orders:1/11: source stream too short", "segment orders:1/12: source stream missing",
+		"segment orders:0/10: [illegal_entry] illegal manifest entry",
+		"segment orders:0/11: [entry_version] unknown manifest entry version 9",
+		"segment orders:0/meta: [illegal_entry] illegal manifest entry",
+		"segment orders:0/3: [open_behind] segment is OPEN, and is not the last", "segment orders:1/3: [open_behind] segment is OPEN, and is not the last",
+		"segment orders:1/10: ", "segment orders:1/11: [short_stream] source stream too short", "segment orders:1/12: [source_missing] source stream missing",
 		"segment orders:1/13: ", "field name is not UTF-8",
-		`topic "a/b": illegal topic name`, `topic "odd": `, "partition wrong:0: ",
+		`topic "a/b": [topic_name] illegal topic name`, `topic "odd": `, "partition wrong:0: ",
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("stderr lacks %q", want)

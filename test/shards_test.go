@@ -70,7 +70,6 @@ func (r *rig) more(from, segments int, messages int) {
 	}
 }
 
-
 // slowly is a way to an object store on which each request waits.
 func slowly(t *testing.T, endpoint string, wait time.Duration) string {
 	t.Helper()

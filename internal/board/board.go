@@ -69,7 +69,8 @@ type Board struct {
 	removed  []Removed
 	problems problems
 	current  *Current
-	passes   []Pass // the newest last
+	passes   []Pass    // the newest last
+	uploads  []*upload // under way, the oldest first
 }
 
 // New makes a board that shows an instance that has only begun.
@@ -144,7 +145,13 @@ func (b *Board) SetSettings(all []Setting) {
 }
 
 // Advanced implements offload.Observer.
-func (b *Board) Advanced(_, _ int) {}
+func (b *Board) Advanced(_, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.current != nil {
+		b.current.BytesIn += int64(bytes)
+	}
+}
 
 // Scanned implements offload.ScanObserver.
 func (b *Board) Scanned(s *offload.Scan) {
@@ -189,8 +196,7 @@ func (b *Board) Finished(o offload.Outcome) {
 	defer b.mu.Unlock()
 	if b.current != nil {
 		b.current.Done++
-		b.current.BytesIn += o.BytesIn
-		b.current.BytesOut += o.BytesOut
+		b.current.BytesOut += stored(o)
 	}
 	if i, known := b.at[o.Partition]; known {
 		b.parts[i] = b.parts[i].after(o)

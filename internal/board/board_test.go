@@ -179,7 +179,7 @@ func TestWhatWasDoneIsSeenAtOnce(t *testing.T) {
 	if s.Lag.Segments != 0 || s.Lag.OldestSeconds != 0 {
 		t.Errorf("three were behind, and three were copied: %+v", s.Lag)
 	}
-	if s.Current == nil || s.Current.Done != 11 || s.Current.BytesOut != 7700 {
+	if s.Current == nil || s.Current.Done != 11 || s.Current.BytesOut != 2100 {
 		t.Errorf("%+v", s.Current)
 	}
 	r.scan()

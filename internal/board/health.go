@@ -59,7 +59,7 @@ func (s *Status) shares() bool {
 
 // work judges the state of the segments.
 func (s *Status) work() (Level, string) {
-	all := slices.ContainsFunc(s.Paused, func(p Pause) bool { return p.Scope == ScopeAll })
+	all := slices.ContainsFunc(s.pauses, func(p Pause) bool { return p.Scope == ScopeAll })
 	switch {
 	case s.Problems.Loss > 0:
 		return LevelBad, fmt.Sprintf("Data seems to be lost, or out of every reader's sight: see %s below.", counted(s.Problems.Loss, "problem"))
@@ -75,8 +75,8 @@ func (s *Status) work() (Level, string) {
 		return LevelWarning, "Working, but not everything could be read."
 	case s.Lag.SLA == SLAUnknown:
 		return LevelWarning, fmt.Sprintf("Working; of %s nobody has written down since when they wait.", counted(s.Lag.Unknown, "segment"))
-	case len(s.Paused) > 0:
-		return LevelWaiting, fmt.Sprintf("Working, with %s paused.", counted(len(s.Paused), "topic"))
+	case s.PausedTotal > 0:
+		return LevelWaiting, fmt.Sprintf("Working, with %s paused.", counted(s.PausedTotal, "topic"))
 	case s.Lag.Segments > 0:
 		return LevelGood, fmt.Sprintf("All is well: %s to be copied, within what is allowed.", waits(s.Lag.Segments))
 	}

@@ -6,6 +6,15 @@ import (
 	"korvet-offload/offload"
 )
 
+// stored is how many bytes came to the store; of a segment that was dropped or
+// deleted, an outcome has the size of the object that was there before.
+func stored(o offload.Outcome) int64 {
+	if o.Result == offload.Copied || o.Result == offload.Adopted {
+		return o.BytesOut
+	}
+	return 0
+}
+
 // keptPasses is how many passes are remembered.
 const keptPasses = 50
 
@@ -19,7 +28,7 @@ func passOf(r offload.Report, err error, ended time.Time) Pass {
 	for _, o := range r.Outcomes {
 		p.Did[string(o.Result)]++
 		p.BytesIn += o.BytesIn
-		p.BytesOut += o.BytesOut
+		p.BytesOut += stored(o)
 	}
 	if err != nil {
 		p.Error = shorten(err.Error())

@@ -55,7 +55,7 @@ const (
 // for.
 func (b *Board) Status(q Query) Status {
 	s, parts := b.overview()
-	paused := pausedOf(s.Paused)
+	paused := pausedOf(s.pauses)
 	parts = slices.DeleteFunc(parts, func(p *part) bool { return !q.names(p.id.Topic) })
 	now := s.at()
 	topics := topicsOf(parts, paused, now)
@@ -88,7 +88,7 @@ func (b *Board) Partition(id segment.Partition) (p Partition, found []Problem, k
 			found = append(found, f)
 		}
 	}
-	return at.view(pausedOf(s.Paused), s.at()), found, true
+	return at.view(pausedOf(s.pauses), s.at()), found, true
 }
 
 // Overview is Status without topics and partitions.
@@ -117,7 +117,9 @@ func (b *Board) copyTo(s *Status) []*part {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	s.Role, s.RoleSince, s.Lost = b.role, b.since.UTC(), b.lost
-	s.Paused, s.Members, s.Settings = pausesOf(b.paused), append([]Member{}, b.members...), append([]Setting{}, b.settings...)
+	s.pauses = pausesOf(b.paused)
+	s.Paused, s.PausedTotal = window(s.pauses, 0, maxPauses), len(s.pauses)
+	s.Members, s.Settings = append([]Member{}, b.members...), append([]Setting{}, b.settings...)
 	s.Counts, s.Lag, s.Doubt = b.counts, b.lagView(), b.doubt
 	s.Warnings, s.Removed = append([]string{}, b.warnings...), append([]Removed{}, b.removed...)
 	s.Problems = Problems{Total: b.problems.total, Loss: b.problems.loss, ByReason: maps.Clone(b.problems.byReason), List: append([]Problem{}, b.problems.list...)}
@@ -129,6 +131,7 @@ func (b *Board) copyTo(s *Status) []*part {
 	}
 	if b.current != nil {
 		c := *b.current
+		c.Uploads = uploadViews(b.uploads)
 		s.Current = &c
 	}
 	return slices.Clone(b.parts)
@@ -153,6 +156,9 @@ func headroom(h offload.Headroom) *float64 {
 	left := h.Left.Seconds()
 	return &left
 }
+
+// maxPauses is how many pauses are shown; that of everything is the first.
+const maxPauses = 100
 
 // pausesOf is what is paused, as it is shown.
 func pausesOf(all segment.Pauses) []Pause {

@@ -131,8 +131,17 @@ type Current struct {
 	Planned   int       `json:"planned"`    // steps, parked ones included
 	Done      int       `json:"done"`
 	Failed    int       `json:"failed"`
-	BytesIn   int64     `json:"read"`
-	BytesOut  int64     `json:"stored"`
+	BytesIn   int64     `json:"read"`   // from Redis so far, those of attempts that failed included
+	BytesOut  int64     `json:"stored"` // of objects that are there
+	Uploads   []Upload  `json:"uploads"`
+}
+
+// Upload is an object on its way to the store.
+type Upload struct {
+	Object    string    `json:"object"` // its path below the root
+	StartedAt time.Time `json:"started_at"`
+	Bytes     int64     `json:"bytes"` // of all of it
+	Sent      int64     `json:"sent"`  // so far, what is sent again counts again, up to all of it
 }
 
 // Lag is how far the remote tier and the deletions are behind.
@@ -219,27 +228,30 @@ func clock(ms int64) *time.Time {
 
 // Status is all that is shown, with some of the topics and of the partitions.
 type Status struct {
-	Instance   Instance       `json:"instance"`
-	Health     Health         `json:"health"`
-	Role       Role           `json:"role"`
-	RoleSince  time.Time      `json:"role_since"`
-	Lost       string         `json:"lost"` // why the lead was lost last; "" = it was not
-	Members    []Member       `json:"members"`
-	Paused     []Pause        `json:"paused"`
-	ScannedAt  *time.Time     `json:"scanned_at"` // by the Redis clock; null = no scan, or another instance leads
-	Lag        Lag            `json:"lag"`
-	Counts     offload.Counts `json:"found"`
-	Doubt      string         `json:"doubt"` // why nothing is deleted; "" = it may be
-	Problems   Problems       `json:"problems"`
-	Outages    []Outage       `json:"outages"`
-	Warnings   []string       `json:"warnings"`
-	Removed    []Removed      `json:"removed"`
-	Eviction   Eviction       `json:"eviction"`
-	Current    *Current       `json:"pass_under_way"`
-	Passes     []Pass         `json:"passes"` // the newest first
-	Settings   []Setting      `json:"settings"`
-	Topics     Topics         `json:"topics"`
-	Partitions Partitions     `json:"partitions"`
+	Instance    Instance       `json:"instance"`
+	Health      Health         `json:"health"`
+	Role        Role           `json:"role"`
+	RoleSince   time.Time      `json:"role_since"`
+	Lost        string         `json:"lost"` // why the lead was lost last; "" = it was not
+	Members     []Member       `json:"members"`
+	Paused      []Pause        `json:"paused"` // the first 100 of them
+	PausedTotal int            `json:"paused_total"`
+	ScannedAt   *time.Time     `json:"scanned_at"` // by the Redis clock; null = no scan, or another instance leads
+	Lag         Lag            `json:"lag"`
+	Counts      offload.Counts `json:"found"`
+	Doubt       string         `json:"doubt"` // why nothing is deleted; "" = it may be
+	Problems    Problems       `json:"problems"`
+	Outages     []Outage       `json:"outages"`
+	Warnings    []string       `json:"warnings"`
+	Removed     []Removed      `json:"removed"`
+	Eviction    Eviction       `json:"eviction"`
+	Current     *Current       `json:"pass_under_way"`
+	Passes      []Pass         `json:"passes"` // the newest first
+	Settings    []Setting      `json:"settings"`
+	Topics      Topics         `json:"topics"`
+	Partitions  Partitions     `json:"partitions"`
+
+	pauses []Pause // all of them
 }
 
 // Topics is a page of topics.

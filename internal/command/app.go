@@ -56,7 +56,9 @@ func (p Process) withUsage(commands []*cli.Command) []*cli.Command {
 		c.HideHelpCommand = true
 		p.withUsage(c.Subcommands)
 		if len(c.Subcommands) > 0 {
-			c.Action = p.noCommand
+			if c.Action == nil {
+				c.Action = p.noCommand
+			}
 			continue
 		}
 		action, takesArgs := c.Action, c.ArgsUsage != ""

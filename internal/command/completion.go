@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -36,6 +37,13 @@ func (p Process) completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "completion",
 		Usage: "print a script that completes commands and flags in a shell",
+		// Whatever goes to stdout here, a shell takes for commands.
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return usageError{errors.New("completion: name a shell: bash, zsh or fish; see korvet-offload completion --help")}
+			}
+			return p.noCommand(c)
+		},
 		Subcommands: []*cli.Command{
 			script("bash", bashCompletion, "source <(korvet-offload completion bash)"),
 			script("zsh", zshCompletion, "source <(korvet-offload completion zsh)"),

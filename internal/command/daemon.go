@@ -13,6 +13,7 @@ import (
 	"korvet-offload/internal/board"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/metrics"
+	"korvet-offload/internal/page"
 	"korvet-offload/lease"
 	"korvet-offload/offload"
 	"korvet-offload/segment"
@@ -29,6 +30,7 @@ type daemon struct {
 	manager  *manager
 	metrics  *metrics.Registry
 	board    *board.Board
+	site     *page.Site
 	settings *reloading
 }
 
@@ -86,6 +88,7 @@ func (d *daemon) beat() {
 
 func (d *daemon) look(ctx context.Context, s *session) {
 	d.lookAtPass(s.dog)
+	defer d.journal.reminds()
 	limited, cancel := context.WithTimeout(ctx, watchInterval/2)
 	defer cancel()
 	switch _, err := s.redis.Now(limited); {
@@ -141,7 +144,7 @@ func (d *daemon) work(ctx context.Context) error {
 		return nil
 	}
 	s, err := connectWaiting(ctx, d.journal, func() (*session, error) {
-		return connectCounted(ctx, d.cfg, d.observer(), d.tells(), d.metrics.Ports)
+		return connectCounted(ctx, d.cfg, d.observer(), d.tells(), d.ports)
 	})
 	if ctx.Err() != nil && !errors.As(err, new(usageError)) {
 		if err == nil {
@@ -166,6 +169,7 @@ func (d *daemon) work(ctx context.Context) error {
 		return err
 	}
 	sayLacks(ctx, s.redis, d.log)
+	sayForgotten(ctx, s, d.log)
 	d.journal.works(partRedis) // and it is ready, if the store has answered, too
 	d.session.Store(s)
 	d.measureMemory(ctx, s.redis)
@@ -182,7 +186,7 @@ func (d *daemon) work(ctx context.Context) error {
 	watching.Go(func() { s.pauses.follow(ctx) })
 	watching.Go(func() { d.watch(ctx, s) })
 	watching.Go(func() { d.preflight(ctx, s.redis) })
-	watching.Go(func() { d.eviction.follow(ctx, s.redis, d.cfg.Worker.TickInterval) })
+	watching.Go(func() { d.eviction.follow(ctx, s.redis, d.site.Tick) })
 	seen := &instances{log: d.log, shards: d.cfg.Lease.Shards}
 	watching.Go(func() {
 		s.turns.Run(ctx, func(v lease.View) {

@@ -48,7 +48,7 @@ type doctorView struct {
 }
 
 func (p Process) doctor(c *cli.Context) error {
-	cfg, err := p.settings(c, true)
+	cfg, err := p.settings(c, false)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func examine(ctx context.Context, cfg config.Config, d depth) []doctor.Finding {
 	wg.Go(func() { place = lookAtPlace(ctx, cfg, d) })
 	wg.Wait()
 	topics := offloaded(redis.facts)
+	if !d.brief && doctor.Unclaimed(place.facts) && redis.err == nil { // at a start the first upload may be under way
+		place.past = lookForObjects(ctx, cfg, d, topics)
+	}
 	all := append(redis.judge(cfg, d), place.judge(cfg, topics)...)
 	all = append(all, doctor.OfSettings(settingsFacts(cfg, topics))...)
 	return doctor.Sorted(all)
@@ -124,13 +127,18 @@ func holders(ctx context.Context, s *redisstore.Store, c lease.Config) map[strin
 
 // placeFacts is what was found at the store.
 type placeFacts struct {
-	err    error // the settings describe none
+	unset  bool  // the settings name none
+	err    error // they describe none
 	facts  s3sink.Facts
 	trials *s3sink.Trials // nil = nothing was tried
+	past   doctor.Past
 }
 
 // lookAtPlace has a store of its own, whose patience is shorter than a worker's.
 func lookAtPlace(ctx context.Context, cfg config.Config, d depth) placeFacts {
+	if cfg.Store.URL == "" {
+		return placeFacts{unset: true}
+	}
 	in, err := s3sink.OpenInspector(cfg.Store, s3sink.Options{
 		Owner:     s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace},
 		UserAgent: "korvet-offload/" + version().Version,
@@ -150,11 +158,14 @@ func lookAtPlace(ctx context.Context, cfg config.Config, d depth) placeFacts {
 }
 
 func (p placeFacts) judge(cfg config.Config, topics []segment.Topic) []doctor.Finding {
+	if p.unset {
+		return doctor.UnsetStore()
+	}
 	if p.err != nil {
 		return doctor.NoStore(p.err)
 	}
 	all := doctor.OfStore(p.facts, doctor.StoreWant{
-		Namespace: cfg.Redis.Layout.Namespace, Retentions: retentions(cfg, p.facts, topics), Now: time.Now(),
+		Namespace: cfg.Redis.Layout.Namespace, Retentions: retentions(cfg, p.facts, topics), Now: time.Now(), Past: p.past,
 	})
 	if p.trials != nil {
 		kms := p.facts.Bucket != nil && p.facts.Bucket.Encryption.Value.KMS()

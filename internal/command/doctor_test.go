@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -157,5 +159,55 @@ func TestPreflightSaysWhatIsNotRight(t *testing.T) {
 	}
 	if got, want := preflightSum(doctor.Count{OK: 1, Warn: 2, Fail: 1}), "preflight: 1 check ok, 2 warnings, 1 failure; run korvet-offload doctor for all"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDoctorWithoutAPlace(t *testing.T) {
+	r := newRig(t)
+	got := call(t, r.environ[:1], "doctor")
+	if got.code != exitFault || !strings.Contains(got.stdout, "FAIL  store.reach             korvet.storage.remote-path is not set\n") ||
+		!strings.Contains(got.stdout, "OK    redis.topics ") || !strings.Contains(got.stdout, "settings.lease") || got.stderr != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A folder that Redis knows of is not made anew in the place of its mount.
+func TestDoctorSeesThatAFolderIsNotMounted(t *testing.T) {
+	r := newRig(t)
+	place := strings.TrimPrefix(r.environ[1], "KORVET_STORAGE_REMOTE_PATH=file://")
+	if got := call(t, r.environ, "run", "--once"); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	if got := call(t, r.environ, "doctor"); got.code != exitDone {
+		t.Errorf("%+v", got)
+	}
+	marker, err := filepath.Glob(filepath.Join(place, "_korvet*"))
+	if err != nil || len(marker) != 1 {
+		t.Fatal(marker, err)
+	}
+	for _, tt := range []struct{ gone, word string }{
+		{marker[0], " has no owner marker, and redis knows of objects that should be there, as of segment orders:0/"},
+		{place, " is not there, and redis knows of objects"},
+	} {
+		if err := os.Rename(tt.gone, filepath.Join(t.TempDir(), "away")); err != nil {
+			t.Fatal(err)
+		}
+		got := call(t, r.environ, "doctor")
+		if got.code != exitFault || !strings.Contains(got.stdout, place+tt.word) || strings.Contains(got.stdout, "make the folder") {
+			t.Errorf("%s: %+v", tt.word, got)
+		}
+	}
+}
+
+// A topic that was worked on may have had nothing to copy yet.
+func TestDoctorRemembersTopics(t *testing.T) {
+	r := newRig(t)
+	environ := []string{r.environ[0], r.environ[1] + "/missing"}
+	if got := call(t, environ, "doctor"); got.code != exitDone || !strings.Contains(got.stdout, "/missing is not there yet: the first upload makes it") {
+		t.Errorf("%+v", got)
+	}
+	r.server.Exec("HSET", segment.DefaultLayout().KnownKey(), "orders", "{}")
+	if got := call(t, environ, "doctor"); got.code != exitDone || !strings.Contains(got.stdout, "/missing is not there, and redis knows of 1 topic that it has worked on: not mounted?") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -95,15 +95,16 @@ func refuseEviction(e redisstore.Eviction, err error) error {
 	return nil
 }
 
-// follow looks again and again until ctx ends.
-func (w *evictionWatch) follow(ctx context.Context, redis evictor, every time.Duration) {
-	tick := time.NewTicker(min(every, evictionLook))
-	defer tick.Stop()
+// follow looks again and again until ctx ends; how often may change.
+func (w *evictionWatch) follow(ctx context.Context, redis evictor, every func() time.Duration) {
+	next := time.NewTimer(min(every(), evictionLook))
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(min(every(), evictionLook))
 			if e, err := redis.Eviction(ctx); ctx.Err() == nil {
 				w.take(e, err)
 			}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -91,4 +93,30 @@ func TestStrictRedis(t *testing.T) {
 	if err := newEvictionWatch(zap.NewNop()).begin(t.Context(), says{err: away}, true); redisstore.ClassOf(err) != redisstore.Unavailable || errors.As(err, new(usageError)) {
 		t.Errorf("of a redis that is away: %v", err)
 	}
+}
+
+// asked counts how often it is asked.
+type asked struct {
+	says
+	times *atomic.Int64
+}
+
+func (a asked) Eviction(ctx context.Context) (redisstore.Eviction, error) {
+	a.times.Add(1)
+	return a.says.Eviction(ctx)
+}
+
+// A tick that has changed holds from the next look on.
+func TestEvictionIsLookedAtAsOftenAsTheTickSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var times, every atomic.Int64
+		every.Store(int64(10 * time.Second))
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
+		defer stop()
+		time.AfterFunc(15*time.Second, func() { every.Store(int64(time.Hour)) })
+		newEvictionWatch(zap.NewNop()).follow(ctx, asked{says{policy("noeviction"), nil}, &times}, func() time.Duration { return time.Duration(every.Load()) })
+		if times.Load() != 3 { // at 10, at 20, and a minute later
+			t.Errorf("%d looks", times.Load())
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 type journal struct {
 	log    *zap.Logger
 	health *ops.Health
+	now    func() time.Time
 
 	mu        sync.Mutex
 	known     map[string]offload.Reason // problems, by where they are
@@ -38,28 +38,8 @@ type journal struct {
 	waits func(forWhat string) // told while the program can't start
 }
 
-// part is something without which no work can be done. The program is ready
-// when none of them is down.
-type part string
-
-const (
-	partRedis part = "redis"
-	partLease part = "lease"
-	partOwner part = "owner" // the store says whom it belongs to
-	partStore part = "store" // objects can be put
-	partPass  part = "pass"  // it goes on
-
-	partAnswer part = "store's answer" // it comes, while a pass is under way
-)
-
-// outage is why a part is down.
-type outage struct {
-	text, cause string
-	since       time.Time // by this host's clock
-}
-
 func newJournal(log *zap.Logger, h *ops.Health) *journal {
-	return &journal{log: log, health: h, known: map[string]offload.Reason{}, down: map[part]outage{}, waits: func(string) {}}
+	return &journal{log: log, health: h, now: time.Now, known: map[string]offload.Reason{}, down: map[part]outage{}, waits: func(string) {}}
 }
 
 // Planned implements offload.Observer.
@@ -156,7 +136,7 @@ func (j *journal) Leads() {
 // Follows implements offload.LoopObserver. Redis has answered, which is all
 // that a follower needs.
 func (j *journal) Follows() {
-	j.works(partRedis, partLease, partStore)
+	j.works(partRedis, partLease, partStore, partData)
 	if !j.setStanding(false, true) {
 		j.log.Info("another instance leads; this one waits to take over")
 	}
@@ -182,6 +162,7 @@ func (j *journal) Passed(r offload.Report, err error) {
 	j.problems(r.Problems)
 	j.held(r.Outcomes)
 	j.judge(r, err)
+	j.judgeData(r.Plan)
 	j.log.Debug("pass done", zap.Int("segments", len(r.Outcomes)), zap.Int("problems", len(r.Problems)), zap.Duration("took", r.Duration))
 }
 
@@ -238,74 +219,15 @@ func (j *journal) judge(r offload.Report, err error) {
 	j.works(partRedis, partLease)
 }
 
-// works ends the outages of parts, if there were any.
-func (j *journal) works(parts ...part) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, p := range parts {
-		if was, down := j.down[p]; down {
-			delete(j.down, p)
-			j.log.Info("works again", zap.String("what", string(p)), zap.String("was", was.text))
-		}
+// judgeData says what a plan, if there is one, shows of the data in Redis. All
+// that is there is worked on; but nobody is to believe that all is well.
+func (j *journal) judgeData(p offload.Plan) {
+	switch {
+	case errors.Is(p.Doubt, offload.ErrDataLost):
+		j.fails(partData, "redis seems to have lost its data; nothing of a topic is deleted", p.Doubt)
+	case !p.At.IsZero():
+		j.works(partData)
 	}
-	j.settle()
-}
-
-// fails writes down, once for each cause, why no work can be done.
-func (j *journal) fails(p part, what string, err error, fields ...zap.Field) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before, lasts := j.down[p]
-	now := outage{err.Error(), sameCause(err), time.Now()}
-	if lasts {
-		now.since = before.since
-	}
-	j.down[p] = now
-	j.settle()
-	if before.cause != now.cause {
-		j.log.Error(what, append(fields, zap.Error(err))...)
-	}
-}
-
-// settle makes the health of the outages.
-func (j *journal) settle() {
-	if why := j.downBecause(); why != "" {
-		j.health.NotReady(why)
-		return
-	}
-	j.health.Ready()
-}
-
-// parts are all parts, in the order in which they are looked at.
-func parts() []part { return []part{partPass, partRedis, partLease, partOwner, partStore, partAnswer} }
-
-// downBecause is why no work can be done; "" if it can.
-func (j *journal) downBecause() string {
-	for _, p := range parts() {
-		if o, down := j.down[p]; down {
-			return o.text
-		}
-	}
-	return ""
-}
-
-// isDown says whether a part is down.
-func (j *journal) isDown(p part) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_, down := j.down[p]
-	return down
-}
-
-// sameCause is an error's text without its numbers: the local port of a
-// connection is another one each time.
-func sameCause(err error) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, err.Error())
 }
 
 // problems writes down what has come, changed and gone since the last pass.

@@ -9,12 +9,21 @@ import (
 // loopJournal is a journal as offload.Loop wants it.
 type loopJournal struct {
 	*journal
-	rest     func()      // told when a pass is over
+	rest     func()      // told when a pass is over, or there is none
 	stopping func() bool // the program has been told to stop
 }
 
 // Failed implements offload.LoopObserver.
-func (l loopJournal) Failed(err error) { l.loopFailed(err) }
+func (l loopJournal) Failed(err error) {
+	l.rest()
+	l.loopFailed(err)
+}
+
+// Follows implements offload.LoopObserver. A follower has looked at the clock.
+func (l loopJournal) Follows() {
+	l.rest()
+	l.journal.Follows()
+}
 
 // goesOn ends what was said of a pass that hung or waited.
 func (l loopJournal) goesOn() {

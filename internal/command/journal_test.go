@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -96,7 +97,7 @@ func TestOutageIsWrittenOncePerCause(t *testing.T) {
 	b.ready("not ready: redis is away")
 	b.Passed(offload.Report{Left: 4}, away)
 	b.wrote()
-	loopJournal{b.journal, nil, nil}.Failed(refused)
+	loopJournal{b.journal, func() {}, nil}.Failed(refused)
 	b.wrote("error the lease can't be asked for; trying again at the next tick error=password refused")
 	b.ready("not ready: redis is away")
 	b.works(partRedis)
@@ -278,4 +279,36 @@ func TestDeletionsThatAreDeniedAreSaidOnce(t *testing.T) {
 	b.wrote()
 	b.Passed(offload.Report{}, nil)
 	b.wrote("info no longer a problem, or no longer looked at what=deletions")
+}
+
+// An outage that lasts is written down every five minutes, whoever asks, with
+// for how long; its end is written once.
+func TestOutagesAreSaidAgain(t *testing.T) {
+	b := newBook(t)
+	now := time.Unix(1000, 0)
+	b.now = func() time.Time { return now }
+	const waits = "error waiting for redis "
+	b.waitsForRedis(errors.New("dial 1"))
+	b.wrote(waits + "error=dial 1")
+	now = now.Add(outageReminder - time.Second)
+	b.waitsForRedis(errors.New("dial 2"))
+	b.reminds()
+	b.wrote()
+	now = now.Add(time.Second)
+	b.waitsForRedis(errors.New("dial 3"))
+	b.reminds()
+	b.wrote(waits + "for=5m0s error=dial 3")
+	now = now.Add(outageReminder)
+	b.fails(partStore, "no store", errors.New("none"), zap.Int("segments_left", 2))
+	b.wrote("error no store segments_left=2 error=none", waits+"for=10m0s error=dial 3")
+	b.works(partRedis)
+	b.logs.TakeAll()
+	now = now.Add(outageReminder)
+	b.reminds()
+	b.wrote("error no store segments_left=2 for=5m0s error=none")
+	b.works(partStore)
+	b.logs.TakeAll()
+	now = now.Add(time.Hour)
+	b.reminds()
+	b.wrote()
 }

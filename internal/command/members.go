@@ -44,16 +44,26 @@ func (v *statusView) addMembers(ctx context.Context, s *session) {
 // form of is the nearest that it has.
 func timeOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, 0), segment.MaxTime)).UTC() }
 
-// memberLines are the instances for a person.
-func memberLines(members []memberView) (lines []string) {
+// memberLines are the instances for a person, at a time by the Redis clock.
+func memberLines(members []memberView, at time.Time) (lines []string) {
 	for _, m := range members {
 		line := fmt.Sprintf("instance %q (%s): %s", m.ID, m.Version, m.does())
 		if m.Address != "" {
 			line += "; http at " + fmt.Sprintf("%q", m.Address)
 		}
+		line += "; seen " + m.seen(at)
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// seen says how long ago an instance was seen. It shows itself at every tick, and
+// at least every third of lease-duration; the scan is a moment old, too.
+func (m memberView) seen(at time.Time) string {
+	if d := at.Sub(m.SeenAt); d >= time.Second {
+		return ago(d.Round(time.Second)) + " ago"
+	}
+	return "just now"
 }
 
 // does says what an instance does.

@@ -15,7 +15,7 @@ import (
 const (
 	problemShape = "problems[].error string\nproblems[].partition float64\nproblems[].reason string\nproblems[].segment string\n" +
 		"problems[].topic string\nproblems[].what string"
-	foundShape = "found.both float64\nfound.deleting float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
+	foundShape = "found.both float64\nfound.deleting float64\nfound.faulty_topics float64\nfound.grace float64\nfound.illegal float64\nfound.open float64\nfound.other_topics float64\n" +
 		"found.partitions float64\nfound.remote float64\nfound.sealed float64\nfound.streams float64\nfound.topics float64\nfound.unuploaded float64"
 )
 
@@ -89,7 +89,7 @@ func TestDryRunOfWhatTheManifestDoesNotSay(t *testing.T) {
 func TestTablesOfAPass(t *testing.T) {
 	rig := newRig(t)
 	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
-	const problem = "korvet-offload: segment orders:0/8: illegal manifest entry"
+	const problem = "korvet-offload: segment orders:0/8: [illegal_entry] illegal manifest entry"
 
 	r := call(t, rig.environ, "run", "--once", "--dry-run")
 	mustRead(t, r, exitFault, problem,
@@ -99,8 +99,8 @@ func TestTablesOfAPass(t *testing.T) {
 
 	r = call(t, rig.environ, "status")
 	mustRead(t, r, exitFault, problem,
-		"PARTITION  OPEN  SEALED  REMOTE  BOTH  DELETING  ILLEGAL  REMOTE MESSAGES  REMOTE SIZE  OLDEST WAITS\n",
-		"orders:0      1       2       0     0         0        1                0          0 B          1h0m\n",
+		"PARTITION  REMOTE ONLY  BOTH TIERS  WAITING  OPEN  DELETING  ILLEGAL  REMOTE MESSAGES  ON THE STORE  OLDEST WAITS\n",
+		"orders:0             0           0        2     1         0        1                0           0 B          1h0m\n",
 		"registry: set; 1 topic, 1 partition; lag: 2 segments (", "iB), the oldest waits 1h0m; SLA of 2m0s BROKEN; 0 segments past a retention\n")
 
 	r = call(t, rig.environ, "run", "--once")
@@ -108,7 +108,7 @@ func TestTablesOfAPass(t *testing.T) {
 		"2 of 2 sealed segments moved to file:///", "; 1 topic, 1 partition, 0 segments remote before, 1 open; 1 problem\n")
 
 	r = call(t, rig.environ, "status")
-	mustRead(t, r, exitFault, problem, "orders:0      1       0       2", "lag: 0 segments, the oldest waits -; SLA of 2m0s not known; 0 segments past a retention\n")
+	mustRead(t, r, exitFault, problem, "orders:0             0           2        0     1 ", "lag: 0 segments, the oldest waits -; SLA of 2m0s not known; 0 segments past a retention\n")
 }
 
 // mustRead checks an exit code, what stderr begins with, and what stdout
@@ -175,7 +175,7 @@ func TestRedisThatIsAway(t *testing.T) {
 func TestStatusNeedsNoStore(t *testing.T) {
 	rig := newRig(t)
 	for _, environ := range [][]string{rig.environ[:1], {rig.environ[0], "KORVET_STORAGE_REMOTE_PATH=file:///nowhere/at/all"}} {
-		mustRead(t, call(t, environ, "status"), exitDone, "", "orders:0      1       2       0")
+		mustRead(t, call(t, environ, "status"), exitDone, "", "orders:0             0           0        2     1 ")
 	}
 }
 

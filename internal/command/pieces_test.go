@@ -62,3 +62,18 @@ func TestManyQuestionsAreAskedInPieces(t *testing.T) {
 		}
 	})
 }
+
+// A problem's line has its reason, and says once what it is about.
+func TestProblemLine(t *testing.T) {
+	for want, p := range map[string]offload.Problem{
+		"segment orders:0/1: [source_missing] source stream missing: x": {Topic: "orders", Segment: "1", Reason: offload.ReasonSourceMissing, Err: errors.New("source stream missing: x")},
+		`topic "orders": [topic_setting] want a hash`:                   {Topic: "orders", Partition: -1, Reason: offload.ReasonTopicSetting, Err: errors.New("topic orders: want a hash")},
+		`topic "a\x00": [topic_name] no`:                                {Topic: "a\x00", Partition: -1, Reason: offload.ReasonTopicName, Err: errors.New(`topic "a\x00": no`)},
+		"partition orders:0: [manifest_unsteady] no":                    {Topic: "orders", Reason: offload.ReasonTorn, Err: errors.New("partition orders:0: no")},
+		"registry: [registry_doubt] topic : is empty":                   {Partition: -1, Reason: offload.ReasonRegistry, Err: errors.New("topic : is empty")},
+	} {
+		if got := problemLine(p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -143,6 +143,7 @@ func (d *daemon) retold(now *config.Loaded) {
 	sla := now.Worker.TickInterval + now.Worker.SLA
 	d.board.SetSettings(shownSettings(now.Report()))
 	d.board.SetSLA(sla)
+	d.site.SetTick(now.Worker.TickInterval)
 	d.metrics.SetSLA(sla)
 	d.metrics.SetUploadRate(now.Worker.UploadRate)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -88,7 +89,7 @@ func TestReload(t *testing.T) {
 	r.hasNot("setting has changed")
 
 	r.reload("korvet.storage.offload.tick-interval: 1h\nkorvet.storage.offload.lease-duration: 3h\nkorvet.storage.offload.seal-grace: 1s\n" +
-		"korvet.storage.offload.http.token: topsecret\n")
+		"korvet.storage.offload.http.token: topsecret topsecret\n")
 	r.await(`"message":"setting has changed","setting":"korvet.storage.offload.seal-grace","value":"1s"`)
 	r.await(`"message":"changed, and needs a restart","settings":["korvet.redis.timeout","korvet.storage.offload.lease-duration","korvet.storage.offload.http.token"]`)
 	r.await(`"message":"segment is remote","segment":"orders:0/1"`)
@@ -251,4 +252,47 @@ func TestReloadOfAPipe(t *testing.T) {
 	}
 	r.reload("korvet.storage.offload.log.level: debug\n")
 	r.await("setting has changed")
+}
+
+// What shows settings, or works by them, is told of those that have changed.
+func TestATickThatChangedReachesThePage(t *testing.T) {
+	l, err := config.Load(config.Input{Environ: newRig(t).environ, NeedStore: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBook(t)
+	d := &daemon{cfg: l.Config, log: b.log, journal: b.journal, eviction: newEvictionWatch(b.log)}
+	d.metrics, d.board = newMetrics(l.Config, d.up), newBoard(l.Config, nil, d)
+	if d.site, err = newSite(l.Config, d); err != nil || d.site.Tick() != l.Worker.TickInterval {
+		t.Fatalf("%v, tick %s", err, d.site.Tick())
+	}
+	l.Worker.TickInterval = 77 * time.Second
+	if d.retold(l); d.site.Tick() != 77*time.Second {
+		t.Errorf("tick %s", d.site.Tick())
+	}
+}
+
+// Between two ticks, too, an outage that lasts is written down again.
+func TestALookSaysAgainWhatIsDown(t *testing.T) {
+	l, err := config.Load(config.Input{Environ: newRig(t).environ, NeedStore: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := connect(t.Context(), l.Config, quiet{}, func(s3sink.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	b := newBook(t)
+	now := time.Now()
+	b.now = func() time.Time { return now }
+	d := &daemon{cfg: l.Config, log: b.log, journal: b.journal, eviction: newEvictionWatch(b.log)}
+	d.metrics = newMetrics(l.Config, d.up)
+	b.fails(partStore, "no store", errors.New("none"))
+	b.wrote("error no store error=none")
+	d.look(t.Context(), s)
+	b.wrote()
+	now = now.Add(outageReminder)
+	d.look(t.Context(), s)
+	b.wrote("error no store for=5m0s error=none")
 }

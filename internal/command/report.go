@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"korvet-offload/internal/config"
 	"korvet-offload/offload"
@@ -80,10 +81,30 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s%s; %s, %s, %s remote before, %d open; %s\n",
 		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), others(r.Outcomes), topicCount(c),
 		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open, count(len(r.Problems), "problem"))
+	if next := whatNext(r.Outcomes, cfg.Worker.SealGrace); err == nil && next != "" {
+		_, err = fmt.Fprintln(p.Stdout, next)
+	}
 	if err == nil && c.Topics == 0 && !r.Plan.At.IsZero() { // a scan was made
 		p.complain(noTopics)
 	}
 	return err
+}
+
+// whatNext says what becomes of what was only begun: nothing of it was moved, and
+// that is no failure. "" where nothing was begun.
+func whatNext(outcomes []offload.Outcome, grace time.Duration) string {
+	created, rolled := false, false
+	for _, o := range outcomes {
+		created = created || o.Result == offload.Created
+		rolled = rolled || o.Result == offload.Rolled
+	}
+	switch {
+	case rolled:
+		return fmt.Sprintf("Next: what was rolled is copied by a run that is seal-grace (%s) later, or more", grace)
+	case created:
+		return fmt.Sprintf("Next: producers fill what was created; a later run rolls what is full, and one that is seal-grace (%s) later, or more, copies it", grace)
+	}
+	return ""
 }
 
 func moved(outcomes []offload.Outcome) (n int) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -109,12 +110,12 @@ func (p Process) daemon(ctx context.Context, log *zap.Logger, settings *reloadin
 	d.journal.waits = d.manager.waits
 	d.board = newBoard(cfg, settings.now.Report(), d)
 	settings.tell, settings.begin = d.retold, d.manager.reloads
-	site, err := newSite(cfg, d)
-	if err != nil {
+	var err error
+	if d.site, err = newSite(cfg, d); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	mounts := ops.Mounts{Metrics: d.metrics.Handler(), Site: site, Login: site.Login}
+	mounts := ops.Mounts{Metrics: d.metrics.Handler(), Site: d.site, Login: d.site.Login}
 	events := ops.Events{Listening: func(a net.Addr) {
 		d.journal.listening(a)
 		warnIfOpen(log, a, cfg.Ops.Token)
@@ -184,6 +185,7 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 		return r, false, err
 	}
 	sayLacks(ctx, s.redis, log)
+	sayForgotten(ctx, s, log)
 	preflightOnce(ctx, cfg, s.redis, log)
 	defer s.pauses.following(ctx)()
 	return s.runLed(ctx, log)
@@ -192,7 +194,7 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 // complainAbout prints what could not be done.
 func (p Process) complainAbout(r offload.Report, err error) error {
 	for _, problem := range r.Problems {
-		p.complain(problem.Error())
+		p.complain(problemLine(problem))
 	}
 	if err != nil {
 		p.complain(fmt.Sprintf("the pass was given up with %s left: %v", count(r.Left, "segment"), err))
@@ -201,6 +203,17 @@ func (p Process) complainAbout(r offload.Report, err error) error {
 		return errReported
 	}
 	return nil
+}
+
+// problemLine is a problem as stderr has it: what it is about, the word of
+// docs/reasons.md, and the cause, which may begin with what it is about, too.
+func problemLine(p offload.Problem) string {
+	cause := p.Err.Error()
+	cause = strings.TrimPrefix(cause, p.Where()+": ")
+	if p.Topic != "" {
+		cause = strings.TrimPrefix(cause, "topic "+p.Topic+": ")
+	}
+	return fmt.Sprintf("%s: [%s] %s", p.Where(), p.Reason, cause)
 }
 
 // dryRun prints what a pass would do. It needs neither the lease nor the store.

@@ -26,6 +26,9 @@ func newBoard(cfg config.Config, settings []config.Setting, d *daemon) *board.Bo
 	return b
 }
 
+// ports makes the board and the metrics see what goes through ports.
+func (d *daemon) ports(p offload.Ports) offload.Ports { return d.metrics.Ports(d.board.Ports(p)) }
+
 // shownSettings are settings as the board has them.
 func shownSettings(settings []config.Setting) []board.Setting {
 	shown := make([]board.Setting, len(settings))

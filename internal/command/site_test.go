@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -15,10 +16,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"korvet-offload/internal/board"
+	"korvet-offload/internal/config"
+	"korvet-offload/offload"
 	"korvet-offload/segment"
 )
 
-const siteToken = "token of a test"
+const siteToken = "the token of a test"
 
 // ask sends a request to a daemon, with the token.
 func (r *running) ask(method, path, body string) (status int, answer string) {
@@ -137,4 +140,27 @@ func TestTimesBeyondAllCalendars(t *testing.T) {
 	r.status("all of it is shown", func(s board.Status) bool {
 		return len(s.Members) == 2 && len(s.Paused) == 1 && s.Problems.Total == 2
 	})
+}
+
+// storeOf is a store that is looked at while it is put to.
+type storeOf struct {
+	offload.Store
+	during func()
+}
+
+func (s storeOf) Put(context.Context, offload.Upload) (offload.ObjectInfo, error) {
+	s.during()
+	return offload.ObjectInfo{}, nil
+}
+
+func TestUploadsOfADaemonAreSeen(t *testing.T) {
+	b, cfg := newBook(t), config.DefaultConfig()
+	d := &daemon{cfg: cfg, log: b.log, journal: b.journal, eviction: newEvictionWatch(b.log)}
+	d.metrics, d.board = newMetrics(cfg, d.up), newBoard(cfg, nil, d)
+	d.board.Planned(offload.Plan{})
+	seen := 0
+	store := d.ports(offload.Ports{Store: storeOf{during: func() { seen = len(d.board.Overview().Current.Uploads) }}}).Store
+	if _, err := store.Put(t.Context(), offload.Upload{Path: "a/0.parquet", Body: strings.NewReader("x"), Size: 1}); err != nil || seen != 1 {
+		t.Errorf("%v, %d uploads", err, seen)
+	}
 }

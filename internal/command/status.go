@@ -65,10 +65,13 @@ func (p Process) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "show every partition's segments by tier, and the lag",
-		Description: `Reads the manifests, and asks how large streams are. BOTH counts the REMOTE
-segments that still have a local copy. A partition's lag is the number of sealed
-segments that are still LOCAL, and how long the oldest of them has waited. Exit
-code 1 if a topic, partition or entry can't be read.`,
+		Description: `Reads the manifests, asks how large streams are, and looks for the streams of
+sealed segments (of 10,000, those that have waited longest first). REMOTE ONLY
+counts the segments whose local copy is gone, BOTH TIERS those on the store and
+still in Redis, WAITING those that are sealed and not copied yet. A partition's
+lag is the latter, and how long the oldest of them has waited. Exit code 1 if a
+topic, partition or entry can't be read, or the stream of a segment that waits is
+not there.`,
 		Flags:  append([]cli.Flag{outputFlag()}, config.Flags()...),
 		Action: p.status,
 	}
@@ -132,6 +135,9 @@ func topicCount(c offload.Counts) string {
 	if c.Streams > 0 {
 		text += " and " + count(c.Streams, "plain stream")
 	}
+	if c.Faulty > 0 {
+		text += fmt.Sprintf(", %d that can't be worked on", c.Faulty)
+	}
 	if c.OtherTopics > 0 {
 		text += fmt.Sprintf(" (and %d without remote.storage.enable)", c.OtherTopics)
 	}
@@ -152,10 +158,10 @@ func (p Process) printStatus(format string, v statusView) error {
 	if format == outputJSON {
 		return writeJSON(p.Stdout, v)
 	}
-	t := newTable("PARTITION", ">OPEN", ">SEALED", ">REMOTE", ">BOTH", ">DELETING", ">ILLEGAL", ">REMOTE MESSAGES", ">REMOTE SIZE", ">OLDEST WAITS")
+	t := newTable("PARTITION", ">REMOTE ONLY", ">BOTH TIERS", ">WAITING", ">OPEN", ">DELETING", ">ILLEGAL", ">REMOTE MESSAGES", ">ON THE STORE", ">OLDEST WAITS")
 	for _, part := range v.Partitions {
 		name := segment.Partition{Topic: part.Topic, Number: part.Partition, Plain: part.Plain}
-		t.add(name, part.Open, part.Sealed, part.Remote, part.Both, part.Deleting, part.Illegal,
+		t.add(name, part.Remote-part.Both, part.Both, part.Sealed, part.Open, part.Deleting, part.Illegal,
 			part.Messages, size(part.Bytes), ago(seconds(part.OldestSeconds)))
 	}
 	if len(t.rows) > 0 {
@@ -163,7 +169,7 @@ func (p Process) printStatus(format string, v statusView) error {
 			return err
 		}
 	}
-	if err := p.writeLines(append(memberLines(v.Members), v.pauses...)); err != nil {
+	if err := p.writeLines(append(memberLines(v.Members, v.At), v.pauses...)); err != nil {
 		return err
 	}
 	if err := p.printRemoved(v.Removed); err != nil {

@@ -155,3 +155,16 @@ func disagreement(members []lease.Member, shards int) string {
 func errNoShards(err error) bool {
 	return errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost)
 }
+
+// willing is an observer to whom it is no loss that an instance has no share any
+// more: then it follows.
+type willing struct{ offload.LoopObserver }
+
+// Lost implements offload.LoopObserver.
+func (w willing) Lost(cause error) {
+	if errNoShards(cause) {
+		w.Follows()
+		return
+	}
+	w.LoopObserver.Lost(cause)
+}

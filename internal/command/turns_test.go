@@ -70,14 +70,40 @@ func TestALastShardThatIsGivenAwayIsNoOutage(t *testing.T) {
 	}
 }
 
+// The metrics count no leader change, and the board shows none, where an instance
+// gives away its last share: only what is lost against its will is lost.
+func TestGivingAwayTheLastShardIsNoLoss(t *testing.T) {
+	for cause, want := range map[error]string{
+		fmt.Errorf("all given away: %w", lease.ErrHeld):              "follows",
+		fmt.Errorf("%w: %w", lease.ErrLost, lease.ErrHeld):           "lost",
+		fmt.Errorf("%w: it can't be renewed in time", lease.ErrLost): "lost",
+	} {
+		var o overheard
+		willing{&o}.Lost(cause)
+		if o.said != want {
+			t.Errorf("%v: %s, want %s", cause, o.said, want)
+		}
+	}
+}
+
+// overheard is what a loop has told last.
+type overheard struct {
+	offload.LoopObserver
+	said string
+}
+
+func (o *overheard) Follows()   { o.said = "follows" }
+func (o *overheard) Lost(error) { o.said = "lost" }
+
 func TestMemberLines(t *testing.T) {
+	at := time.UnixMilli(1_000_000)
 	got := memberLines([]memberView{
-		{ID: "a-1", Version: "1.0", Shards: []int{0}, Of: 1, Address: "127.0.0.1:9477"},
-		{ID: "b-2", Version: "1.0", Of: 1},
-		{ID: "c-3", Version: "1.1", Shards: []int{0, 2}, Of: 4},
-	})
-	want := []string{`instance "a-1" (1.0): leads; http at "127.0.0.1:9477"`, `instance "b-2" (1.0): waits to take over`,
-		`instance "c-3" (1.1): works on 2 shards of 4: 0, 2`}
+		{ID: "a-1", Version: "1.0", Shards: []int{0}, Of: 1, Address: "127.0.0.1:9477", SeenAt: at.Add(-12 * time.Second)},
+		{ID: "b-2", Version: "1.0", Of: 1, SeenAt: at.Add(time.Second)}, // since the scan
+		{ID: "c-3", Version: "1.1", Shards: []int{0, 2}, Of: 4, SeenAt: at.Add(-90*time.Second - time.Millisecond)},
+	}, at)
+	want := []string{`instance "a-1" (1.0): leads; http at "127.0.0.1:9477"; seen 12s ago`, `instance "b-2" (1.0): waits to take over; seen just now`,
+		`instance "c-3" (1.1): works on 2 shards of 4: 0, 2; seen 1m30s ago`}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("%q", got)
 	}

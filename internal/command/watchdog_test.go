@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
+	"korvet-offload/internal/ops"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
@@ -238,6 +241,23 @@ func TestAttemptsMoveTheWatchdog(t *testing.T) {
 		}
 		if heard != 5 {
 			t.Errorf("%d events were passed on", heard)
+		}
+	})
+}
+
+// An instance that follows, or can't ask for the lease, looks at the clock at
+// each tick and has no pass that could hang, however long its ticks are.
+func TestAFollowerDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newWatchdog(stallLimit)
+		l := loopJournal{newJournal(zap.NewNop(), ops.NewHealth(nil)), d.rest, nil}
+		for _, told := range []func(){l.Follows, func() { l.Failed(errors.New("refused")) }} {
+			d.call("read", "the clock")()
+			told()
+			time.Sleep(2 * stallLimit)
+			if err := d.stalled(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -180,6 +180,8 @@ func example(r row) (text string, more []string) {
 		return "AKIAEXAMPLE", []string{"KORVET_STORAGE_S3_SECRET_ACCESS_KEY=k"}
 	case last == "secret-access-key":
 		return "k/+=", []string{"KORVET_STORAGE_S3_ACCESS_KEY_ID=a"}
+	case last == "token":
+		return "not to be guessed", nil
 	case last == "session-token":
 		return "t", []string{"KORVET_STORAGE_S3_ACCESS_KEY_ID=a", "KORVET_STORAGE_S3_SECRET_ACCESS_KEY=k"}
 	case last == "sse":

@@ -157,12 +157,12 @@ func TestNearest(t *testing.T) {
 }
 
 func TestRedactURL(t *testing.T) {
-	for _, shown := range []string{"", "s3://bucket/a:b/c", "https://host:9000", "https://[::1]:9000/", "file:///dir/x", "redis://h:1", "minio:9000", "bucket"} {
+	for _, shown := range []string{"", "s3://bucket/a:b/c", "https://host:9000", "https://[::1]:9000/", "file:///dir/x", "redis://h:1", "minio:9000", "bucket", "s3:/foo", "s3a:/foo/bar", "file:/dir"} {
 		if got := redactURL(shown); got != shown {
 			t.Errorf("redact %s: %s", shown, got)
 		}
 	}
-	for _, secret := range []string{"s3://a:b@c", "s3://a:b", "s3://a:12/b", "https://a@b", "https://h/?k=v", "https://h/#f", "a:b@c", "a:b"} {
+	for _, secret := range []string{"s3://a:b@c", "s3://a:b", "s3://a:12/b", "https://a@b", "https://h/?k=v", "https://h/#f", "a:b@c", "a:b", "s3:/a:b", "s3:/a@b", "https:/b", "s3:secret"} {
 		if got := redactURL(secret); got != "(not shown: it may hold a password)" {
 			t.Errorf("redact %s: %s", secret, got)
 		}

@@ -18,7 +18,7 @@ const hidden = "xxxxx"
 func redactURL(text string) string {
 	scheme, _, ok := strings.Cut(text, "://")
 	switch {
-	case plainPath.MatchString(text):
+	case plainPath.MatchString(text), slashLost.MatchString(text):
 		return text
 	case !ok, strings.HasPrefix(scheme, "redis"), scheme == "unix":
 		return redisstore.RedactURI(text)
@@ -34,6 +34,9 @@ var plainURL = regexp.MustCompile(`^(?:https?://(?:[^:/@?#\[\]]*|\[[0-9a-fA-F:.]
 
 // plainPath is a path where a URL should be, the likeliest slip.
 var plainPath = regexp.MustCompile(`^\.{0,2}/[^@:?#]*$`)
+
+// slashLost is a place of objects with a slash too few, the next likeliest.
+var slashLost = regexp.MustCompile(`^(?:s3a?|file):/[^@:?#]*$`)
 
 // quote puts a text that somebody wrote on one line of a bounded length.
 func quote(text string) string {

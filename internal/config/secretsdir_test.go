@@ -24,7 +24,7 @@ func secretsDir(t *testing.T, files ...string) string {
 
 func TestSecretsFolder(t *testing.T) {
 	dir := secretsDir(t, "korvet.redis.password=hunter2\n", "korvet.redis.username=u\r\n", "korvet.storage.remote.s3.secretAccessKey=${HOME}\n\n",
-		"korvet.storage.s3.access-key-id=", "korvet.storage.offload.http.token= a=b ", "korvet.storage.offload.concurrency=3")
+		"korvet.storage.s3.access-key-id=", "korvet.storage.offload.http.token= a=b, of 16 and more ", "korvet.storage.offload.concurrency=3")
 	for what, in := range map[string]Input{
 		"named":   {SecretsDir: dir, Environ: []string{"CREDENTIALS_DIRECTORY=/nowhere"}},
 		"systemd": {Environ: []string{"CREDENTIALS_DIRECTORY=" + dir}},
@@ -36,7 +36,7 @@ func TestSecretsFolder(t *testing.T) {
 			t.Fatalf("%s: %q %q", what, l.faults, l.warnings)
 		}
 		if c.Redis.Password != "hunter2" || c.Redis.Username != "u" || c.Store.SecretAccessKey != "${HOME}\n" ||
-			c.Store.AccessKeyID != "" || c.Ops.Token != " a=b " || c.Worker.Concurrency != 3 {
+			c.Store.AccessKeyID != "" || c.Ops.Token != " a=b, of 16 and more " || c.Worker.Concurrency != 3 {
 			t.Errorf("%s: %q %q %q %q %q %d", what, c.Redis.Password, c.Redis.Username, c.Store.SecretAccessKey, c.Store.AccessKeyID, c.Ops.Token, c.Worker.Concurrency)
 		}
 	}

@@ -142,7 +142,7 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Worker.SLA }},
 		{name: "http.address", flag: "http-address", help: "host:port of the page, metrics and health probes; empty: off",
 			field: func(c *Config) any { return &c.Ops.Address }},
-		{name: "http.token", kind: kindSecret, help: "bearer token that everything but the health probes asks for; without one nothing can be changed over HTTP",
+		{name: "http.token", kind: kindSecret, help: "bearer token that everything but the health probes asks for, 16 characters or more (openssl rand -hex 24 makes one); without one nothing can be changed over HTTP",
 			field: func(c *Config) any { return &c.Ops.Token }},
 		{name: "http.cert-file", kind: kindPath, help: "PEM file of the certificate, for TLS; read again when it changes",
 			field: func(c *Config) any { return &c.Ops.CertFile }},

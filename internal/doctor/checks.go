@@ -46,11 +46,11 @@ func redisChecks() []Check {
 
 func storeChecks() []Check {
 	return []Check{
-		{"store.reach", "the bucket or folder is there and takes the credentials", "Fail: nothing can be copied. The line says what is wrong: bucket, key, network, region, mount.", true},
+		{"store.reach", "the bucket or folder is there and takes the credentials", "Fail: nothing can be copied. The line says what is wrong: bucket, key, network, region, mount; or that `remote-path` is not set. A folder that is not there fails where Redis knows of objects: it is not mounted. Where it only knows of topics that were worked on, that is a warning.", true},
 		{"store.region", "requests are signed for the bucket's region", "Fail: set `s3.region` to the region that the line names.", true},
 		{"store.tls", "the connection is encrypted", "Warn: messages cross the network in the clear. Use `https://` in `s3.endpoint`.", true},
 		{"store.clock", "this host's clock against the store's", "Warn above 5 s, fail above 15 minutes, where S3 refuses signatures. Run NTP.", true},
-		{"store.owner", "the owner marker names this namespace, or is not there yet", "Fail: the prefix belongs to another namespace, and the program refuses to start. Choose a prefix of its own.", false},
+		{"store.owner", "the owner marker names this namespace, or is not there yet", "Fail: the prefix belongs to another namespace, and the program refuses to start. Choose a prefix of its own. Or a folder has no marker while entries are REMOTE: another folder is mounted there.", false},
 		{"store.versioning", "with versioning, a rule removes versions that are not current", "Warn: deleted objects stay as versions, and are paid for. Add a rule with `NoncurrentVersionExpiration`.", true},
 		{"store.expiry", "no lifecycle rule removes objects before total retention is over", "Fail: the store deletes what manifests still name, and readers lose it. Change or narrow the rule that the line names.", true},
 		{"store.unfinished", "a lifecycle rule clears away unfinished uploads", "Warn: what a killed process leaves of an upload stays, unseen, and is paid for. Add a rule with `AbortIncompleteMultipartUpload` after 7 days.", true},

@@ -8,16 +8,43 @@ func ofFolder(f s3sink.Facts, w StoreWant) []Finding {
 	if d.Missing {
 		seen = d.Path + " is not there yet: the first upload makes it"
 	}
+	if d.Missing && w.Past != (Past{}) {
+		say := fail
+		if w.Past.Remote == "" && d.Reach == nil { // they may have had nothing to copy yet
+			say = warn
+		}
+		return []Finding{say("store.reach", mountIt, "%s is not there, and redis knows of %s: not mounted?", d.Path, w.Past),
+			skip("store.put", "", "nothing is put there before it is mounted")}
+	}
 	all := []Finding{reach(d.Reach, seen)}
 	if d.Reach != nil {
 		return all
 	}
-	if d.Missing {
+	switch {
+	case d.Missing:
 		all = append(all, skip("store.put", "make the folder to have it tried", "nothing is put where that would make the folder"))
-	} else {
+	case w.Past.Remote != "" && f.Owner == (s3sink.Answer[string]{}):
+		all = append(all, fail("store.owner", mountIt, "%s has no owner marker, and redis knows of %s: not mounted?", d.Path, w.Past))
+	default:
 		all = append(all, owner(f.Owner, w.Namespace))
 	}
 	return append(all, disk(d), space("store.space", d.Space))
+}
+
+// mountIt is what to do where there is another folder than that with the objects.
+const mountIt = "mount the disk that has the objects, or mend korvet.storage.remote-path"
+
+// Unclaimed says whether a folder looks as if no object ever was there.
+func Unclaimed(f s3sink.Facts) bool {
+	return f.Folder != nil && (f.Folder.Missing || f.Folder.Reach == nil && f.Owner == (s3sink.Answer[string]{}))
+}
+
+// String names what Redis knows of, the surest first.
+func (p Past) String() string {
+	if p.Remote != "" {
+		return "objects that should be there, as of segment " + p.Remote
+	}
+	return plural(p.Topics, "topic") + " that it has worked on"
 }
 
 // vanishes says why what lies on a file system is gone some day; "" if it stays.

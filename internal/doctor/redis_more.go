@@ -78,22 +78,28 @@ func topics(f redisstore.Facts) Finding {
 	if f.NoTopics != nil {
 		return unasked(id, "+type +smembers +hgetall on the registry", f.NoTopics)
 	}
-	work, other, broken := 0, 0, []segment.Topic{}
+	work, streams, other, broken := 0, 0, 0, []segment.Topic{}
 	for _, t := range f.Topics {
 		switch {
 		case t.Err != nil:
 			broken = append(broken, t)
+		case t.Plain && t.Settings.RemoteStorage:
+			streams++
 		case t.Settings.RemoteStorage:
 			work++
 		default:
 			other++
 		}
 	}
-	seen := "registry: " + string(f.Registry) + "; " + plural(work, "topic") + " to be offloaded, " + strconv.Itoa(other) + " not"
+	seen := "registry: " + string(f.Registry) + "; " + plural(work, "topic")
+	if streams > 0 {
+		seen += ", " + plural(streams, "plain stream")
+	}
+	seen += " to be offloaded, " + strconv.Itoa(other) + " not"
 	switch {
 	case len(broken) > 0:
 		return warn(id, "mend the settings of "+andMore(broken[0].Name, len(broken)-1)+": they are not worked on", "%s; %s", seen, broken[0].Err)
-	case work == 0:
+	case work+streams == 0:
 		return warn(id, "check korvet.namespace, the registry, remote.storage.enable of the topics, and korvet.streams", "%s", seen)
 	}
 	return good(id, "%s", seen)

@@ -181,3 +181,13 @@ func offloadedTopic(name string) segment.Topic {
 	t.Settings.RemoteStorage = true
 	return t
 }
+
+// A plain stream is no topic, and is as good as one.
+func TestPlainStreamsAreCountedApart(t *testing.T) {
+	stream, off := offloadedTopic("clicks:raw"), offloadedTopic("off")
+	stream.Plain, off.Settings.RemoteStorage = true, false
+	f := redisstore.Facts{Registry: redisstore.RegistrySet, Topics: []segment.Topic{offloadedTopic("orders"), stream, off}}
+	expect(t, "both", topics(f), OK, "registry: set; 1 topic, 1 plain stream to be offloaded, 1 not")
+	f.Topics = f.Topics[1:]
+	expect(t, "a stream alone", topics(f), OK, "0 topics, 1 plain stream to be offloaded, 1 not")
+}

@@ -14,6 +14,14 @@ type StoreWant struct {
 	// Retentions is nil where the topics are not known.
 	Retentions []Retention
 	Now        time.Time
+	Past       Past
+}
+
+// Past is what Redis says of objects that should be there. It is asked only where
+// a folder looks as if none ever was; the zero Past knows of none.
+type Past struct {
+	Remote string // a segment whose entry is REMOTE; "" = none was found
+	Topics int    // that were offloaded, or were to be
 }
 
 // Retention is the total retention of a topic, as the store sees it.
@@ -26,6 +34,11 @@ type Retention struct {
 // NoStore is the finding where the settings describe no store.
 func NoStore(err error) []Finding {
 	return []Finding{fail("store.reach", "mend the settings of korvet.storage", "%s", err)}
+}
+
+// UnsetStore is the finding where no place is set.
+func UnsetStore() []Finding {
+	return []Finding{fail("store.reach", "set it to s3://bucket/prefix or file:///folder", "korvet.storage.remote-path is not set")}
 }
 
 // OfStore judges what a place says of itself.
@@ -52,32 +65,9 @@ func CanTry(f s3sink.Facts) bool {
 
 func reach(err error, seen string) Finding {
 	if err != nil {
-		return fail("store.reach", storeAdvice(err), "%s", err)
+		return failStore("store.reach", err)
 	}
 	return good("store.reach", "%s", seen)
-}
-
-// storeAdvice is what to do about an error whose own text may not say it.
-func storeAdvice(err error) string {
-	switch s3sink.ClassOf(err) {
-	case s3sink.ClassNoBucket:
-		return "create it, or mend korvet.storage.remote-path"
-	case s3sink.ClassCredentials:
-		return "check the keys in korvet.storage.s3, or those of the AWS default chain"
-	case s3sink.ClassWrongRegion:
-		return "set korvet.storage.s3.region"
-	case s3sink.ClassClockSkew:
-		return "run NTP on this host"
-	case s3sink.ClassDenied:
-		return "grant it; docs/iam/s3-policy.json has all that is needed"
-	case s3sink.ClassFull:
-		return "make room, or raise the quota"
-	case s3sink.ClassLocked:
-		return "see store.lock"
-	case s3sink.ClassInvalid, s3sink.ClassUnsupported:
-		return "check korvet.storage.remote-path and korvet.storage.s3"
-	}
-	return "see that the store is up, and that this host may reach it"
 }
 
 // untold is what the store was asked for and did not tell.

@@ -133,6 +133,7 @@ func TestStoreThatIsAway(t *testing.T) {
 			t.Errorf("%s: %+v", class, all)
 		}
 	}
+	expect(t, "unset", UnsetStore()[0], Fail, "korvet.storage.remote-path is not set")
 	expect(t, "no store", NoStore(errors.New("no URL"))[0], Fail, "no URL")
 }
 
@@ -165,6 +166,65 @@ func TestFolders(t *testing.T) {
 		tt.change(&f)
 		all := OfStore(s3sink.Facts{Folder: &f}, wanted())
 		expect(t, fmt.Sprintf("%d %s", i, tt.id), find(t, all, tt.id), tt.want, tt.word)
+	}
+}
+
+// What an error says is to be done is said once, where that belongs.
+func TestAdviceIsGivenOnce(t *testing.T) {
+	hinted := &s3sink.Error{Op: "check", Bucket: "s3://b", Class: s3sink.ClassNoBucket, Hint: "create the bucket or mend remote-path", Err: errors.New("NoSuchBucket")}
+	f := fine()
+	f.Bucket.Reach = fmt.Errorf("store: %w", hinted)
+	want := Finding{ID: "store.reach", Area: Store, Verdict: Fail, Seen: "store: check s3://b: NoSuchBucket", Do: hinted.Hint}
+	if got := find(t, OfStore(f, wanted()), "store.reach"); got != want {
+		t.Errorf("%+v", got)
+	}
+	f.Bucket.Reach = &s3sink.Error{Op: "check", Bucket: "s3://b", Class: s3sink.ClassDenied, Hint: "allow s3:GetObject", Err: errors.New("no")}
+	if got := find(t, OfStore(f, wanted()), "store.reach"); got.Seen != "check s3://b: no" || got.Do != "allow s3:GetObject; docs/iam/s3-policy.json has all that is needed" {
+		t.Errorf("%+v", got)
+	}
+	for step, verdict := range map[s3sink.Step]Verdict{s3sink.StepPut: Fail, s3sink.StepAbort: Warn} {
+		hinted.Op = "abort"
+		if got := trial(s3sink.Trial{Step: step, Err: hinted}); got.Verdict != verdict || got.Do != hinted.Hint || strings.Contains(got.Seen, got.Do) {
+			t.Errorf("%s: %+v", step, got)
+		}
+	}
+}
+
+// A folder is not new where Redis knows of objects, or of topics.
+func TestFoldersThatAreNotMounted(t *testing.T) {
+	for i, tt := range []struct {
+		folder s3sink.FolderFacts
+		owner  s3sink.Answer[string]
+		past   Past
+		id     string
+		want   Verdict
+		word   string
+	}{
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{}, "store.reach", OK, "the first upload makes it"},
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{Topics: 2}, "store.reach", Warn, "2 topics that it has worked on: not mounted?"},
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{Remote: "orders:0/1", Topics: 2}, "store.reach", Fail, "segment orders:0/1: not mounted?"},
+		{s3sink.FolderFacts{Missing: true, Reach: storeError(s3sink.ClassNoBucket)}, s3sink.Answer[string]{}, Past{Topics: 1}, "store.reach", Fail, "not mounted?"},
+		{s3sink.FolderFacts{}, s3sink.Answer[string]{}, Past{Remote: "orders:0/1"}, "store.owner", Fail, "no owner marker"},
+		{s3sink.FolderFacts{}, s3sink.Answer[string]{}, Past{Topics: 1}, "store.owner", OK, "nobody's yet"},
+		{s3sink.FolderFacts{}, s3sink.Answer[string]{Value: "korvet"}, Past{Remote: "orders:0/1"}, "store.owner", OK, "namespace korvet"},
+	} {
+		w := wanted()
+		w.Past = tt.past
+		tt.folder.Path = "/data"
+		facts := s3sink.Facts{Folder: &tt.folder, Owner: tt.owner}
+		all := OfStore(facts, w)
+		expect(t, fmt.Sprint(i), find(t, all, tt.id), tt.want, tt.word)
+		for _, f := range all {
+			if tt.want == Fail && strings.Contains(f.Do, "make the folder") {
+				t.Errorf("%d: %+v", i, f)
+			}
+		}
+		if got, want := Unclaimed(facts), tt.folder.Missing || tt.owner.Value == ""; got != want {
+			t.Errorf("%d: unclaimed %t", i, got)
+		}
+	}
+	if Unclaimed(fine()) || Unclaimed(s3sink.Facts{Folder: &s3sink.FolderFacts{Reach: storeError(s3sink.ClassDenied)}}) {
+		t.Error("a bucket, or a folder that can't be read, is taken for unclaimed")
 	}
 }
 

@@ -65,13 +65,15 @@ func failed(id string, t s3sink.Trial) Finding {
 	case errors.Is(t.Err, s3sink.ErrUnchecked):
 		return warn(id, "nothing: objects are verified after each upload", "%s", t.Err)
 	case t.Step == s3sink.StepAbort, t.Step == s3sink.StepList && s3sink.ClassOf(t.Err) == s3sink.ClassDenied:
-		return warn(id, storeAdvice(t.Err), "%s", t.Err)
+		f := failStore(id, t.Err)
+		f.Verdict = Warn
+		return f
 	case errors.Is(t.Err, s3sink.ErrDiffers), errors.Is(t.Err, s3sink.ErrStillThere), errors.Is(t.Err, s3sink.ErrNotListed):
 		return fail(id, "leave out caches and replicas between this program and the store", "%s", t.Err)
 	case t.Step == s3sink.StepLink, t.Step == s3sink.StepSyncFolder:
 		return fail(id, "use another file system for korvet.storage.remote-path", "%s", t.Err)
 	}
-	return fail(id, storeAdvice(t.Err), "%s", t.Err)
+	return failStore(id, t.Err)
 }
 
 // went is what a step has shown.

@@ -13,7 +13,7 @@ import (
 // Config of the HTTP server and the logger.
 type Config struct {
 	Address   string // host:port of the HTTP server; "" = off
-	Token     string // bearer token for all but the probes; "" = none is asked for, and nothing can be changed
+	Token     string // bearer token for all but the probes, 16 characters or more; "" = none is asked for, and nothing can be changed
 	CertFile  string // PEM file of the server's certificate; "" = no TLS
 	KeyFile   string // PEM file of its key
 	Pprof     bool   // serve /debug/pprof
@@ -39,6 +39,9 @@ func Levels() []string { return []string{"debug", "info", "warn", "error"} }
 // Formats are the log formats.
 func Formats() []string { return []string{"auto", "console", "json"} }
 
+// leastToken is how many characters a token has at least.
+const leastToken = 16
+
 // Validate returns one error per setting that makes no sense; each begins
 // with the setting's last parts.
 func (c Config) Validate() []error {
@@ -50,6 +53,9 @@ func (c Config) Validate() []error {
 	}
 	if c.Pprof && c.Address == "" {
 		errs = append(errs, errors.New("http.pprof: it needs http.address, which is empty"))
+	}
+	if c.Token != "" && len(c.Token) < leastToken {
+		errs = append(errs, fmt.Errorf("http.token: it is shorter than %d characters, and can be guessed; `openssl rand -hex 24` makes a good one", leastToken))
 	}
 	switch {
 	case c.CertFile != "" && c.KeyFile == "":

@@ -19,6 +19,8 @@ func TestConfigValidate(t *testing.T) {
 		{func(c *Config) { c.Address = "h:99999" }, `[http.address "h:99999": ` + address + "]"},
 		{func(c *Config) { c.Address = "h:http" }, `[http.address "h:http": ` + address + "]"},
 		{func(c *Config) { c.Address, c.Pprof = "", true }, "[http.pprof: it needs http.address, which is empty]"},
+		{func(c *Config) { c.Token = "sixteen letters." }, "[]"},
+		{func(c *Config) { c.Token = "fifteen letters" }, "[http.token: it is shorter than 16 characters, and can be guessed; `openssl rand -hex 24` makes a good one]"},
 		{func(c *Config) { c.LogLevel, c.LogFormat = "loud", "" }, `[log.level "loud": want one of debug, info, warn, error log.format "": want one of auto, console, json]`},
 	} {
 		c := DefaultConfig()

@@ -177,9 +177,11 @@ func (s *Site) change(w http.ResponseWriter, r *http.Request, do func(context.Co
 		refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
+	now := s.o.Board.Overview()
 	writeJSON(w, r, struct {
-		Paused []board.Pause `json:"paused"`
-	}{s.o.Board.Overview().Paused})
+		Paused []board.Pause `json:"paused"` // the first 100 of them
+		Total  int           `json:"paused_total"`
+	}{now.Paused, now.PausedTotal})
 }
 
 // refuse answers that something can't be done.

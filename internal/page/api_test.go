@@ -92,7 +92,10 @@ func TestWhatIsTheSameIsNotSentAgain(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	type answer struct{ Paused []board.Pause }
+	type answer struct {
+		Paused []board.Pause
+		Total  int `json:"paused_total"`
+	}
 	r := newRig(t, map[string][]string{"orders": {"o"}}).lead()
 	post := func(path, body string) *httptest.ResponseRecorder {
 		return r.ask(http.MethodPost, path, body, "Content-Type", "application/json; charset=utf-8")

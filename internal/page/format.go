@@ -23,7 +23,8 @@ func functions() template.FuncMap {
 		"partitionLink": partitionLink, "partitionName": partitionName, "levelName": levelName, "level": levelOf,
 		"problemLink": problemLink, "headroom": headroom, "numbers": numbers, "until": func(t *time.Time, now time.Time) string { return board.Ago(t.Sub(now)) },
 		"due":  func(t *time.Time, now time.Time) bool { return t == nil || !t.After(now) },
-		"long": func(name string) bool { return len(name) > longName }, "plural": plural, "sorts": sorts, "phases": phases,
+		"long": func(name string) bool { return len(name) > longName }, "plural": plural, "pluralOf": func(n int64, noun string) string { return plural(int(min(n, 2)), noun) },
+		"messages": messages, "lastAt": lastAt, "sorts": sorts, "phases": phases,
 	}
 }
 
@@ -51,6 +52,24 @@ func plural(n int, noun string) string {
 		return noun
 	}
 	return noun + "s"
+}
+
+// messages is how many a run has. Those of an open segment are counted only where
+// a limit of size wants it.
+func messages(r board.Run) string {
+	if r.State == "open" && r.Messages == 0 {
+		return "?"
+	}
+	return whole(r.Messages)
+}
+
+// lastAt is the time of a run's last segment; nil = it is not known, or that of
+// the only open one, which has not ended.
+func lastAt(r board.Run) *time.Time {
+	if r.State == "open" && r.Count == 1 {
+		return nil
+	}
+	return r.LastAt
 }
 
 // whole is a number with its thousands apart.

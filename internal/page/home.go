@@ -51,7 +51,7 @@ func (s *Site) home(w http.ResponseWriter, r *http.Request) {
 
 // every is how often the page looks: several times a tick, and not too often.
 func (s *Site) every() int {
-	return int(min(max(s.o.Tick/10, 2*time.Second), 10*time.Second) / time.Second)
+	return int(min(max(s.Tick()/10, 2*time.Second), 10*time.Second) / time.Second)
 }
 
 // passRow is a pass, or several in a row in which nothing was done.

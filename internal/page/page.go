@@ -19,6 +19,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"korvet-offload/docs"
@@ -68,11 +69,13 @@ type Site struct {
 	pages   *template.Template
 	reasons map[string]reason
 	now     func() time.Time
+	tick    atomic.Int64 // as Options.Tick, until SetTick
 }
 
 // New makes a site. It fails only if the program was built wrong.
 func New(o Options) (*Site, error) {
 	s := &Site{o: o, mux: http.NewServeMux(), reasons: parseReasons(docs.Reasons()), now: time.Now}
+	s.SetTick(o.Tick)
 	var err error
 	if s.pages, err = template.New("").Funcs(functions()).ParseFS(templates, "template/*.html"); err != nil {
 		return nil, fmt.Errorf("parse the page: %w", err)
@@ -91,6 +94,13 @@ func New(o Options) (*Site, error) {
 	s.mux.HandleFunc("POST /api/v1/resume", s.apiResume)
 	return s, nil
 }
+
+// SetTick changes how often the instance works, and with it how often a page that
+// is opened from now on looks.
+func (s *Site) SetTick(tick time.Duration) { s.tick.Store(int64(tick)) }
+
+// Tick is how often the instance works.
+func (s *Site) Tick() time.Duration { return time.Duration(s.tick.Load()) }
 
 // policy is what a browser may do with an answer.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +

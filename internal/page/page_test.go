@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -319,3 +320,57 @@ func (p *pauser) Resume(_ context.Context, scope segment.Scope) error {
 }
 
 func (p *pauser) Paused(context.Context) (segment.Pauses, error) { return p.all, p.err }
+
+// What is not known is not shown as 0, and one message is one.
+func TestAPartitionInWords(t *testing.T) {
+	r := newRig(t, map[string][]string{"orders": {"rso"}})
+	r.world.Fields = func(segment.Partition) map[string]string {
+		f := scans.States("rso", start())
+		f["0"] = strings.Replace(f["0"], `"count":10`, `"count":1`, 1)
+		return f
+	}
+	page := r.lead().get("/partition?topic=orders&n=0")
+	opened := start().Add(-time.Minute).UTC().Format(time.RFC3339)
+	r.must(page, ">1 message<", "!1 messages", `<td>2</td><td class="num">1</td><td class="num">?</td>`, `<td>1</td><td class="num">1</td><td class="num">10</td>`)
+	if n := strings.Count(page, `<time datetime="`+opened); n != 1 {
+		t.Errorf("when the open segment was opened stands there %d times", n)
+	}
+}
+
+func TestProgressAndPauses(t *testing.T) {
+	r := newRig(t, map[string][]string{"orders": {"so"}}).lead()
+	r.board.Advanced(1, 3<<20)
+	var all segment.Pauses
+	for i := range 150 {
+		all.List = append(all.List, segment.Pause{Scope: segment.Scope{Topic: fmt.Sprintf("t%03d", i)}})
+	}
+	r.board.SetPaused(all)
+	var page string
+	store := r.board.Ports(offload.Ports{Store: putting(func() { page = r.get("/") })}).Store
+	_, _ = store.Put(t.Context(), offload.Upload{Path: "a/0.parquet", Body: strings.NewReader("x"), Size: 2 << 20})
+	r.must(page, "0 of 1 steps, 3.0 MiB read.", "1 object being uploaded: <code>a/0.parquet</code> 0 B of 2.0 MiB for ", "150 pauses in all; the first 100 are shown.", "<dd>150<", ">topic t099<", "!>topic t100<")
+}
+
+// putting is a store in the middle of an upload.
+type putting func()
+
+func (p putting) Put(context.Context, offload.Upload) (offload.ObjectInfo, error) {
+	p()
+	return offload.ObjectInfo{}, nil
+}
+func (putting) Stat(context.Context, string) (offload.ObjectInfo, error) {
+	return offload.ObjectInfo{}, nil
+}
+func (putting) Open(context.Context, string) (io.ReadCloser, error) {
+	return nil, errors.ErrUnsupported
+}
+func (putting) Delete(context.Context, []string) []error { return nil }
+func (putting) CreateOnly(context.Context) (bool, error) { return true, nil }
+
+func TestThePageFollowsTheTick(t *testing.T) {
+	r := newRig(t, map[string][]string{"orders": {"so"}}).lead()
+	r.must(r.get("/"), `data-every="6"`)
+	r.site.SetTick(time.Second)
+	r.must(r.get("/"), `data-every="2"`)
+	r.must(r.get("/partition?topic=orders&n=0"), `data-every="2"`)
+}

@@ -57,7 +57,7 @@ func chain() []string {
 // steps in turn.
 func callsJobs(name string) bool {
 	switch name {
-	case "Worker.RunOnce", "Worker.do", "pass.all", "pass.run", "pass.each", "pass.one", "pass.attempt", "guarded", "copying.run", "dropping.run":
+	case "Worker.RunOnce", "Worker.do", "pass.all", "pass.timed", "pass.run", "pass.each", "pass.one", "pass.attempt", "guarded", "copying.run", "dropping.run":
 		return true
 	}
 	return false

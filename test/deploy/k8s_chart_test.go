@@ -31,7 +31,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"podMonitr.enabled=true":          "'podMonitr' not allowed",
 		"podMonitor.enable=true":          "'enable' not allowed",
 		"image.digest=sha256:abc":         "/image/digest",
-		"replicas=0":                      "/replicas",
+		"replicas=-1":                     "/replicas",
 		"shards=none":                     "/shards",
 		"terminationGracePeriodSeconds=5": "/terminationGracePeriodSeconds",
 		"resources.limits.memory=lots":    "/resources/limits/memory",
@@ -88,6 +88,21 @@ func TestOtherSettingsAreOtherPods(t *testing.T) {
 	a, b := sum("s3://a/x"), sum("s3://b/x")
 	if a == "" || a == b {
 		t.Errorf("checksums %q and %q", a, b)
+	}
+}
+
+// Names and labels are no longer than Kubernetes takes them, however long those
+// are that they are made of. None of it is away with replicas=0, to stop it.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	for _, set := range []string{"nameOverride=" + long, "fullnameOverride=" + long} {
+		for _, o := range objects(t, helm(t, "", "--set", set, "--set", "replicas=0")) {
+			for name, value := range o.Metadata.Labels {
+				if len(value) > 63 {
+					t.Errorf("%s: the label %s of a %s has %d characters", set, name, o.Kind, len(value))
+				}
+			}
+		}
 	}
 }
 

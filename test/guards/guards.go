@@ -193,6 +193,13 @@ func expiryGuards() []Guard {
 			Package: core, Test: "^TestASleeperDeletesNothing$",
 			Note: "What is left of this danger, between the look and the request, stands under what is not promised.",
 		},
+		{
+			Name: "what the clocks said is known beyond a lost lead", Against: "a Redis clock that is set years ahead makes the lease expire, and whoever leads next believes it",
+			Cuts: []Cut{
+				{"offload/worker.go", "w.memory.dropped, w.memory.clocks = was.dropped, was.clocks", "w.memory.dropped = was.dropped"},
+			},
+			Package: core, Test: "^TestAClockThatEndsTheLease$",
+		},
 	}
 }
 

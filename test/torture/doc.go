@@ -10,5 +10,6 @@
 // does not, so a schedule that has failed once may pass the next time.
 //
 //	go test ./test/torture -schedules 1000 -seed 7
+//	go test ./test/torture -schedules 1000 -shards 3
 //	go test ./test/torture -schedule 'produce keep:0 5; late keep:0 1 2; kill 0; start 0'
 package torture

@@ -49,10 +49,17 @@ func partitions() (all []segment.Partition) {
 	return all
 }
 
+// Program is what is tortured.
+type Program struct {
+	File   string // built with faultpoints
+	Shards int    // that its workers share; 1 = one of them leads
+}
+
 // play is one schedule on its stage.
 type play struct {
 	*stage.Stage
 	tally   *Tally
+	shards  int
 	workers [workers]worker
 	wrong   []string // what must not be
 
@@ -72,7 +79,7 @@ type play struct {
 type stageFailure string
 
 // Run plays a schedule and says what went wrong: nothing, if all is well.
-func Run(program string, s Schedule, tally *Tally) (wrong []string) {
+func Run(program Program, s Schedule, tally *Tally) (wrong []string) {
 	t := standin.New("torture", func(text string) { panic(stageFailure(text)) })
 	defer t.End()
 	defer func() {
@@ -97,12 +104,13 @@ func Run(program string, s Schedule, tally *Tally) (wrong []string) {
 	return p.wrong
 }
 
-func newPlay(t *standin.TB, program string, tally *Tally) *play {
+func newPlay(t *standin.TB, program Program, tally *Tally) *play {
 	p := &play{
-		Stage: stage.New(t, program, redisserver.Args("--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "local")), tally: tally,
+		Stage: stage.New(t, program.File, redisserver.Args("--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "local")), tally: tally, shards: program.Shards,
 		late: map[string]bool{}, deleted: map[string]bool{}, touched: map[string]bool{}, epoch: map[string]int{},
 	}
 	p.Env = append(p.Env,
+		fmt.Sprintf("KORVET_STORAGE_OFFLOAD_SHARDS=%d", p.shards),
 		"KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=100ms",
 		"KORVET_STORAGE_OFFLOAD_LEASE_DURATION=1s",
 		"KORVET_STORAGE_OFFLOAD_SEAL_GRACE=50ms",

@@ -49,7 +49,7 @@ func Catches() []string {
 		"copying.flip copying.swap Manifests.Change",
 		"dropping.dropRange Removals.Trim",
 		"Worker.roll Worker.seal Manifests.Change",
-		"pass.expiry pass.expire pass.deleteBatch Store.Delete",
+		"pass.expiry pass.expire pass.deleteBatch Worker.deleteObjects Store.Delete",
 		"pass.deleteBatch Worker.erase Manifests.Change",
 		"Worker.hide Manifests.Change",
 	}

@@ -16,13 +16,14 @@ var (
 	only      = flag.String("schedule", "", "run this schedule alone")
 	mutant    = flag.String("mutant", "", "file for go build -overlay: a program with a guard taken out")
 	atOnce    = flag.Int("at-once", 8, "schedules at a time")
+	shards    = flag.Int("shards", 1, "that the workers share")
 )
 
 // shrinkTime is how long a schedule that fails is made shorter.
 const shrinkTime = 3 * time.Minute
 
 // program is the program with faultpoints.
-func program(t *testing.T) string {
+func program(t *testing.T) Program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "korvet-offload")
 	args := []string{"build", "-tags", "faultpoints", "-o", file}
@@ -32,7 +33,7 @@ func program(t *testing.T) string {
 	if out, err := exec.Command("go", append(args, "../..")...).CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	return file
+	return Program{File: file, Shards: *shards}
 }
 
 // failed is a schedule that has failed.
@@ -43,7 +44,7 @@ type failed struct {
 }
 
 // runAll runs the schedules of n seeds and returns the first that fails.
-func runAll(t *testing.T, file string, first uint64, n int, tally *Tally) (f failed, some bool) {
+func runAll(t *testing.T, file Program, first uint64, n int, tally *Tally) (f failed, some bool) {
 	t.Helper()
 	seeds := make(chan uint64, n)
 	for i := range n {
@@ -110,7 +111,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-func runOnly(t *testing.T, file string) {
+func runOnly(t *testing.T, file Program) {
 	t.Helper()
 	s, err := Parse(*only)
 	if err != nil {
@@ -124,7 +125,7 @@ func runOnly(t *testing.T, file string) {
 }
 
 // report makes a failure as short as it gets, and says how to see it again.
-func report(t *testing.T, file string, f failed) {
+func report(t *testing.T, file Program, f failed) {
 	t.Helper()
 	t.Errorf("seed %d fails:\n%s\n%s", f.seed, strings.Join(f.wrong, "\n"), f.schedule)
 	last := f.wrong
@@ -135,6 +136,6 @@ func report(t *testing.T, file string, f failed) {
 		}
 		return len(wrong) > 0
 	})
-	t.Errorf("the shortest schedule that fails has %d steps of %d:\n%s\nto see it again:\n%s ./test/torture -run TestTorture -schedule '%s'",
-		len(shortest), len(f.schedule), strings.Join(last, "\n"), "go test", shortest)
+	t.Errorf("the shortest schedule that fails has %d steps of %d:\n%s\nto see it again:\n%s ./test/torture -run TestTorture -shards %d -schedule '%s'",
+		len(shortest), len(f.schedule), strings.Join(last, "\n"), "go test", *shards, shortest)
 }

@@ -59,6 +59,11 @@ func (p *play) alone() {
 		p.end(&p.workers[i])
 	}
 	p.FreeLease()
+	keys := []string{"DEL", p.Layout.MembersKey()} // what dead ones have written holds others up for half a minute
+	for i := range p.shards {
+		keys = append(keys, fmt.Sprintf("%s:%d/%d", p.Layout.LeaseKey(), i, p.shards))
+	}
+	p.Do(keys...)
 }
 
 // catchTime is how long a worker that is to be caught may take to get there.

@@ -21,7 +21,7 @@ const dir = "../../../deploy/compose"
 // with every reference resolved.
 func load(t *testing.T, file string) (*types.Project, error) {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{file}, cli.WithoutEnvironmentResolution, cli.WithResolvedPaths(true))
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithOsEnv, cli.WithoutEnvironmentResolution, cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +86,17 @@ func TestPortsAreOnLoopback(t *testing.T) {
 			if port.HostIP != "127.0.0.1" {
 				t.Errorf("%s: port %s is open to %q", name, port.Published, port.HostIP)
 			}
+		}
+	}
+}
+
+// Several instances share a range of ports, which is on the loopback, too.
+func TestPortsForSeveralInstances(t *testing.T) {
+	for set, want := range map[string]string{"": "9477", "9477-9478": "9477-9478"} {
+		t.Setenv("KORVET_PORTS", set)
+		ports := project(t).Services["korvet-offload"].Ports
+		if len(ports) != 1 || ports[0].Published != want || ports[0].Target != 9477 || ports[0].HostIP != "127.0.0.1" {
+			t.Errorf("KORVET_PORTS=%s: %+v", set, ports)
 		}
 	}
 }
