@@ -82,3 +82,25 @@ func TestRetentionIsNotTakenBack(t *testing.T) {
 		t.Errorf("%s", e.Encode())
 	}
 }
+
+// A topic that is made anew while its name was remembered as removed, without an
+// id and with as many entries, is looked at as a new one.
+//
+//fault:topics | A topic is removed and made anew under the same name, without an id, with as many entries in its manifest | In memory, a new segment in the place of an old one | The new segment is copied at the next pass, not at the next whole reading
+func TestATopicMadeAnewWithAsManyEntries(t *testing.T) {
+	w := topicsWorld(t, func(*segment.TopicSettings) {})
+	worker := w.worker()
+	runOnce(t, worker)
+	w.later(worker, time.Minute)
+	w.mustBe(orders0, "0:GONE 1:REMOTE 2:REMOTE 3:OPEN")
+	was := w.unregister("orders")
+	w.later(worker, time.Minute)
+	w.del("korvet:storage:local:orders:0:1")
+	made := w.local(orders0, 1, 3, w.now)
+	w.topics = append(w.topics, was)
+	w.later(worker, time.Minute)
+	w.mustBe(orders0, "0:GONE 1+1:REMOTE 2:REMOTE 3:OPEN") // the old one's object lies at the first path
+	if e := w.entry(orders0, 1); e.Count != made.Count || e.FirstID != made.FirstID {
+		t.Errorf("the new segment was not copied: %s", e.Encode())
+	}
+}

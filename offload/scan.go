@@ -107,6 +107,7 @@ func (p *PartitionScan) Totals() Totals {
 type memory struct {
 	indexes  map[segment.Partition]*index
 	ids      map[string]string // topic -> UUID
+	gone     map[string]bool   // topics that were not in the registry at the last pass
 	known    map[string]string // records as they are in Redis; nil = not read yet
 	registry int               // topics in the registry at the last pass; -1 = not known
 	clocks   clocks
@@ -124,7 +125,7 @@ type clocks struct {
 }
 
 func newMemory() *memory {
-	return &memory{indexes: map[segment.Partition]*index{}, ids: map[string]string{}, registry: -1, recalled: recall{}}
+	return &memory{indexes: map[segment.Partition]*index{}, ids: map[string]string{}, gone: map[string]bool{}, registry: -1, recalled: recall{}}
 }
 
 // Scan reads the registry and what has to be known of every partition that is
@@ -248,6 +249,7 @@ func (w *Worker) partitions(states []TopicState, mine terms) []PartitionScan {
 			w.memory.forget(s.Topic.Name)
 			w.memory.ids[s.Topic.Name] = s.Topic.Settings.ID
 		}
+		w.memory.back(s)
 		for n := range s.Topic.Settings.Partitions {
 			p := s.Topic.Partition(n)
 			shard := func(shards int) int { return s.shard(p, shards) }

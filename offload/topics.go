@@ -188,3 +188,17 @@ func inRegistry(topics []segment.Topic) int {
 	}
 	return n
 }
+
+// back makes the manifests of a topic that has come back be read whole: it may be
+// another one of the same name, without an id that would tell.
+func (m *memory) back(s TopicState) {
+	gone := s.Phase == Removed || s.Phase == Doomed
+	if m.gone[s.Topic.Name] && !gone {
+		for p, x := range m.indexes {
+			if p.Topic == s.Topic.Name {
+				x.stale()
+			}
+		}
+	}
+	m.gone[s.Topic.Name] = gone
+}

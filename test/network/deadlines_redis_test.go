@@ -71,6 +71,16 @@ func commands() map[string]command {
 			return err
 		}),
 		"Eviction": once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.Eviction(ctx); return err }),
+		"Memory":   once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.Memory(ctx); return err }),
+		"Paused":   once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.Paused(ctx); return err }),
+		"Pause": once(func(ctx context.Context, s *redisstore.Store) error {
+			_, err := s.Pause(ctx, segment.Scope{}, "", "")
+			return err
+		}),
+		"Resume": once(func(ctx context.Context, s *redisstore.Store) error { return s.Resume(ctx, segment.Scope{}) }),
+		"Facts": {10 * redisTimeout, func(ctx context.Context, s *redisstore.Store) error {
+			return fmt.Errorf("found %v: %w", s.Facts(ctx, redisstore.Look{Config: true}), errNoErrors)
+		}},
 		"Check": {40 * redisTimeout, func(ctx context.Context, s *redisstore.Store) error {
 			return fmt.Errorf("found %v: %w", s.Check(ctx), errNoErrors)
 		}},
