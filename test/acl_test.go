@@ -59,6 +59,9 @@ func (r *rig) reload() {
 	r.t.Helper()
 	r.redis.Exec("FLUSHALL")
 	r.redis.Exec("SCRIPT", "FLUSH")
+	if err := os.RemoveAll(r.root()); err != nil { // or it is asked whether Redis has lost its data
+		r.t.Fatal(err)
+	}
 	clear(r.ledger)
 	r.topic("orders", 1)
 	p := segment.Partition{Topic: "orders"}

@@ -169,7 +169,7 @@ func (d *daemon) work(ctx context.Context) error {
 		return err
 	}
 	sayLacks(ctx, s.redis, d.log)
-	sayForgotten(ctx, s, d.log)
+	askOfThePast := askForgotten(ctx, s, d.log)
 	d.journal.works(partRedis) // and it is ready, if the store has answered, too
 	d.session.Store(s)
 	d.measureMemory(ctx, s.redis)
@@ -186,6 +186,7 @@ func (d *daemon) work(ctx context.Context) error {
 	watching.Go(func() { s.pauses.follow(ctx) })
 	watching.Go(func() { d.watch(ctx, s) })
 	watching.Go(func() { d.preflight(ctx, s.redis) })
+	watching.Go(func() { askOfThePast(ctx) })
 	watching.Go(func() { d.eviction.follow(ctx, s.redis, d.site.Tick) })
 	seen := &instances{log: d.log, shards: d.cfg.Lease.Shards}
 	watching.Go(func() {

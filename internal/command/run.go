@@ -185,7 +185,7 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 		return r, false, err
 	}
 	sayLacks(ctx, s.redis, log)
-	sayForgotten(ctx, s, log)
+	askForgotten(ctx, s, log)(ctx)
 	preflightOnce(ctx, cfg, s.redis, log)
 	defer s.pauses.following(ctx)()
 	return s.runLed(ctx, log)
