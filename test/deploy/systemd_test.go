@@ -300,7 +300,7 @@ func TestSystemdSettingsAreValid(t *testing.T) {
 		if strings.Contains(name, "sentinel") {
 			continue // the settings name none
 		}
-		if err := os.WriteFile(filepath.Join(secrets, name), []byte("x"), 0o400); err != nil {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte("a secret of its own"), 0o400); err != nil {
 			t.Fatal(err)
 		}
 	}
