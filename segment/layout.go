@@ -24,6 +24,7 @@ type Layout struct {
 	Known          string // Hash of the topics that were ever offloaded
 	Members        string // Hash of the instances that run
 	Paused         string // Hash of what people have paused
+	Cluster        string // id of this Redis
 }
 
 // DefaultLayout is the layout of manifest contract v1.
@@ -42,6 +43,7 @@ func DefaultLayout() Layout {
 		Known:          "{ns}:storage:offload:topics",
 		Members:        "{ns}:storage:offload:members",
 		Paused:         "{ns}:storage:offload:paused",
+		Cluster:        "{ns}:storage:offload:cluster",
 	}
 }
 
@@ -64,6 +66,7 @@ func (l Layout) Validate() []error {
 		{"known", l.Known, ""},
 		{"members", l.Members, ""},
 		{"paused", l.Paused, ""},
+		{"cluster", l.Cluster, ""},
 	} {
 		if p.pattern == "" {
 			errs = append(errs, fmt.Errorf("layout.%s: it is empty", p.name))
@@ -106,6 +109,7 @@ func (l Layout) collisions() []error {
 	add(l.KnownKey(), "layout.known")
 	add(l.MembersKey(), "layout.members")
 	add(l.PausedKey(), "layout.paused")
+	add(l.ClusterKey(), "layout.cluster")
 	for _, topic := range []string{"t", "t1", "t11"} {
 		add(l.TopicKey(topic), "layout.topic of "+topic)
 		add(l.ManifestKey(Partition{Topic: topic, Plain: true}), "layout.stream-manifest of "+topic)
@@ -175,6 +179,9 @@ func (l Layout) MembersKey() string { return l.expand(l.Members, Partition{}, 0)
 
 // PausedKey is the key of the Hash of what people have paused.
 func (l Layout) PausedKey() string { return l.expand(l.Paused, Partition{}, 0) }
+
+// ClusterKey is the key of the id of this Redis.
+func (l Layout) ClusterKey() string { return l.expand(l.Cluster, Partition{}, 0) }
 
 // expand fills a pattern in. What is filled in is not looked at again.
 func (l Layout) expand(pattern string, p Partition, n Number) string {

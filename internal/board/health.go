@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"korvet-offload/internal/words"
 )
 
 // Level is how bad things are.
@@ -62,7 +64,7 @@ func (s *Status) work() (Level, string) {
 	all := slices.ContainsFunc(s.pauses, func(p Pause) bool { return p.Scope == ScopeAll })
 	switch {
 	case s.Problems.Loss > 0:
-		return LevelBad, fmt.Sprintf("Data seems to be lost, or out of every reader's sight: see %s below.", counted(s.Problems.Loss, "problem"))
+		return LevelBad, fmt.Sprintf("Data seems to be lost, or out of every reader's sight: see %s below.", words.Count(s.Problems.Loss, "problem"))
 	case all:
 		return LevelWaiting, "Everything is paused; what is not copied yet stays in Redis."
 	case s.Lag.SLA == SLABroken:
@@ -74,9 +76,9 @@ func (s *Status) work() (Level, string) {
 	case s.Lag.Unknown == 0 && s.Lag.SLA == SLAUnknown:
 		return LevelWarning, "Working, but not everything could be read."
 	case s.Lag.SLA == SLAUnknown:
-		return LevelWarning, fmt.Sprintf("Working; of %s nobody has written down since when they wait.", counted(s.Lag.Unknown, "segment"))
+		return LevelWarning, fmt.Sprintf("Working; of %s nobody has written down since when they wait.", words.Count(s.Lag.Unknown, "segment"))
 	case s.PausedTotal > 0:
-		return LevelWaiting, fmt.Sprintf("Working, with %s paused.", counted(s.PausedTotal, "topic"))
+		return LevelWaiting, fmt.Sprintf("Working, with %s paused.", words.Count(s.PausedTotal, "topic"))
 	case s.Lag.Segments > 0:
 		return LevelGood, fmt.Sprintf("All is well: %s to be copied, within what is allowed.", waits(s.Lag.Segments))
 	}
@@ -87,21 +89,14 @@ func waits(n int) string {
 	if n == 1 {
 		return "1 segment waits"
 	}
-	return counted(n, "segment") + " wait"
+	return words.Count(n, "segment") + " wait"
 }
 
 func are(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
 	}
-	return counted(n, noun) + " are"
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return words.Count(n, noun) + " are"
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

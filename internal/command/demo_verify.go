@@ -10,6 +10,7 @@ import (
 	"korvet-offload/internal/broker"
 	"korvet-offload/internal/parquetfile"
 	"korvet-offload/internal/testkit/dataset"
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/segment"
 )
@@ -123,7 +124,7 @@ func (p Process) printDemo(format string, d *demo, dir string) error {
 	var sum demoRow
 	for i, r := range d.rows {
 		if i < demoShown {
-			t.add(r.Partition, r.Segment, r.Messages, size(r.RedisBytes), size(r.ParquetBytes), r.ratio(), r.Rate, r.Verified)
+			t.add(r.Partition, r.Segment, r.Messages, words.Size(r.RedisBytes), words.Size(r.ParquetBytes), r.ratio(), r.Rate, r.Verified)
 		}
 		sum.Messages, sum.RedisBytes = sum.Messages+r.Messages, sum.RedisBytes+r.RedisBytes
 		sum.ParquetBytes, sum.Verified = sum.ParquetBytes+r.ParquetBytes, sum.Verified+r.Verified
@@ -131,7 +132,7 @@ func (p Process) printDemo(format string, d *demo, dir string) error {
 	if more := len(d.rows) - demoShown; more > 0 {
 		t.add(fmt.Sprintf("and %d more", more), "", "", "", "", "", "", "")
 	}
-	t.add("total", "", sum.Messages, size(sum.RedisBytes), size(sum.ParquetBytes), sum.ratio(), "", sum.Verified)
+	t.add("total", "", sum.Messages, words.Size(sum.RedisBytes), words.Size(sum.ParquetBytes), sum.ratio(), "", sum.Verified)
 	if err := t.write(p.Stdout); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/doctor"
+	"korvet-offload/internal/words"
 )
 
 const doctorDescription = `Looks at Redis, the object store and the settings, and says of each thing
@@ -101,5 +102,5 @@ func doctorText(all []doctor.Finding) string {
 }
 
 func tallyText(c doctor.Count) string {
-	return fmt.Sprintf("%d ok, %s, %d failed, %d skipped", c.OK, count(c.Warn, "warning"), c.Fail, c.Skips)
+	return fmt.Sprintf("%d ok, %s, %d failed, %d skipped", c.OK, words.Count(c.Warn, "warning"), c.Fail, c.Skips)
 }

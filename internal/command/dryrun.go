@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/config"
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/segment"
 )
@@ -151,7 +152,7 @@ func (v actionView) why() string {
 	case v.Limit == "":
 		return ""
 	case v.unit == "bytes":
-		return v.Limit + " + " + size(v.Over)
+		return v.Limit + " + " + words.Size(v.Over)
 	case v.unit == "entries":
 		return fmt.Sprintf("%s + %d", v.Limit, v.Over)
 	case v.Over == 0:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 )
 
@@ -52,12 +53,12 @@ func (v lagView) String() string {
 	if v.SLAMet != nil {
 		sla = map[bool]string{true: "met", false: "BROKEN"}[*v.SLAMet]
 	}
-	segments := count(v.Segments, "segment")
+	segments := words.Count(v.Segments, "segment")
 	if v.Segments > 0 {
-		segments += " (" + size(v.Bytes) + ")"
+		segments += " (" + words.Size(v.Bytes) + ")"
 	}
 	return fmt.Sprintf("lag: %s, the oldest waits %s; SLA of %s %s; %s past a retention",
-		segments, ago(seconds(v.OldestSeconds)), ago(seconds(v.SLASeconds)), sla, count(v.Overdue, "segment"))
+		segments, ago(seconds(v.OldestSeconds)), ago(seconds(v.SLASeconds)), sla, words.Count(v.Overdue, "segment"))
 }
 
 // headroom says, for a person, when each retention reaches data that is not

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/lease"
 	"korvet-offload/segment"
 )
@@ -74,5 +75,5 @@ func (m memberView) does() string {
 	case m.Of == 1:
 		return "leads"
 	}
-	return fmt.Sprintf("works on %s of %d: %s", count(len(m.Shards), "shard"), m.Of, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(m.Shards)), ", "), "[]"))
+	return fmt.Sprintf("works on %s of %d: %s", words.Count(len(m.Shards), "shard"), m.Of, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(m.Shards)), ", "), "[]"))
 }

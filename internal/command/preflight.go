@@ -9,6 +9,7 @@ import (
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/doctor"
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/internal/words"
 )
 
 // preflightTime is how long the look at the start may take.
@@ -34,9 +35,9 @@ func preflight(ctx context.Context, cfg config.Config, redis *redisstore.Store, 
 
 // preflightSum is the line below those of preflight.
 func preflightSum(c doctor.Count) string {
-	text := "preflight: " + count(c.OK, "check") + " ok, " + count(c.Warn, "warning")
+	text := "preflight: " + words.Count(c.OK, "check") + " ok, " + words.Count(c.Warn, "warning")
 	if c.Fail > 0 {
-		text += ", " + count(c.Fail, "failure")
+		text += ", " + words.Count(c.Fail, "failure")
 	}
 	return text + "; run korvet-offload doctor for all"
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/config"
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 )
 
@@ -67,7 +68,7 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 	}
 	t := newTable("PARTITION", ">SEGMENT", "RESULT", ">MESSAGES", ">READ", ">STORED", ">TOOK", "OBJECT")
 	for _, o := range r.Outcomes {
-		t.add(o.Partition, o.Segment, o.Result, o.Contents.Count, size(o.BytesIn), size(o.BytesOut), ago(o.Duration), o.Path)
+		t.add(o.Partition, o.Segment, o.Result, o.Contents.Count, words.Size(o.BytesIn), words.Size(o.BytesOut), ago(o.Duration), o.Path)
 	}
 	if len(t.rows) > 0 {
 		if err := t.write(p.Stdout); err != nil {
@@ -79,8 +80,8 @@ func (p Process) printReport(format string, r offload.Report, cfg config.Config)
 	}
 	c := r.Plan.Counts
 	_, err := fmt.Fprintf(p.Stdout, "%d of %s moved to %s in %s%s; %s, %s, %s remote before, %d open; %s\n",
-		moved(r.Outcomes), count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), others(r.Outcomes), topicCount(c),
-		count(c.Partitions, "partition"), count(c.Remote, "segment"), c.Open, count(len(r.Problems), "problem"))
+		moved(r.Outcomes), words.Count(c.Sealed, "sealed segment"), cfg.Store.URL, ago(r.Duration), others(r.Outcomes), topicCount(c),
+		words.Count(c.Partitions, "partition"), words.Count(c.Remote, "segment"), c.Open, words.Count(len(r.Problems), "problem"))
 	if next := whatNext(r.Outcomes, cfg.Worker.SealGrace); err == nil && next != "" {
 		_, err = fmt.Fprintln(p.Stdout, next)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/ops"
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 )
@@ -197,7 +198,7 @@ func (p Process) complainAbout(r offload.Report, err error) error {
 		p.complain(problemLine(problem))
 	}
 	if err != nil {
-		p.complain(fmt.Sprintf("the pass was given up with %s left: %v", count(r.Left, "segment"), err))
+		p.complain(fmt.Sprintf("the pass was given up with %s left: %v", words.Count(r.Left, "segment"), err))
 	}
 	if err != nil || len(r.Problems) > 0 {
 		return errReported

@@ -3,6 +3,8 @@ package command
 import (
 	"fmt"
 	"time"
+
+	"korvet-offload/internal/words"
 )
 
 // setStanding keeps whether this instance leads or follows, and says whether it
@@ -40,5 +42,5 @@ func (j *journal) standingText() string {
 	case j.lag.Segments == 0:
 		return "leads: every sealed segment was copied at the last look"
 	}
-	return fmt.Sprintf("leads: %s to copy at the last look, the oldest sealed %s before", count(j.lag.Segments, "segment"), j.lag.Oldest.Round(time.Second))
+	return fmt.Sprintf("leads: %s to copy at the last look, the oldest sealed %s before", words.Count(j.lag.Segments, "segment"), j.lag.Oldest.Round(time.Second))
 }

@@ -8,6 +8,7 @@ import (
 
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
@@ -131,9 +132,9 @@ func (v *statusView) addEviction(e redisstore.Eviction, err error) {
 
 // topicCount counts the topics, and says so if others are not offloaded.
 func topicCount(c offload.Counts) string {
-	text := count(c.Topics-c.Streams, "topic")
+	text := words.Count(c.Topics-c.Streams, "topic")
 	if c.Streams > 0 {
-		text += " and " + count(c.Streams, "plain stream")
+		text += " and " + words.Count(c.Streams, "plain stream")
 	}
 	if c.Faulty > 0 {
 		text += fmt.Sprintf(", %d that can't be worked on", c.Faulty)
@@ -162,7 +163,7 @@ func (p Process) printStatus(format string, v statusView) error {
 	for _, part := range v.Partitions {
 		name := segment.Partition{Topic: part.Topic, Number: part.Partition, Plain: part.Plain}
 		t.add(name, part.Remote-part.Both, part.Both, part.Sealed, part.Open, part.Deleting, part.Illegal,
-			part.Messages, size(part.Bytes), ago(seconds(part.OldestSeconds)))
+			part.Messages, words.Size(part.Bytes), ago(seconds(part.OldestSeconds)))
 	}
 	if len(t.rows) > 0 {
 		if err := t.write(p.Stdout); err != nil {
@@ -181,7 +182,7 @@ func (p Process) printStatus(format string, v statusView) error {
 	if err := p.writeLines(v.Lag.headroom()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; %s\n", v.Registry, topicCount(v.Counts), count(v.Counts.Partitions, "partition"), v.Lag)
+	_, err := fmt.Fprintf(p.Stdout, "registry: %s; %s, %s; %s\n", v.Registry, topicCount(v.Counts), words.Count(v.Counts.Partitions, "partition"), v.Lag)
 	return err
 }
 

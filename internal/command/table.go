@@ -95,20 +95,6 @@ func writeJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// size is a number of bytes for people.
-func size(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, i := float64(n)/unit, 0
-	for value >= unit-0.05 && i < 4 { // what would be printed as 1024.0
-		value /= unit
-		i++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[i])
-}
-
 // ago is a duration for people, to two or three digits that matter; "-" when
 // there is none.
 func ago(d time.Duration) string {
@@ -130,14 +116,6 @@ func ago(d time.Duration) string {
 	}
 	d = d.Round(time.Hour)
 	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-}
-
-// count is so many of a thing.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // rate is how many per second.

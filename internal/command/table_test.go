@@ -76,17 +76,6 @@ func TestWriteJSONKeepsTextReadable(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB", 1 << 20: "1.0 MiB",
-		1023 << 10: "1023.0 KiB", 5 << 30: "5.0 GiB", 3 << 40: "3.0 TiB", 2 << 50: "2.0 PiB", 1 << 62: "4096.0 PiB",
-	} {
-		if got := size(n); got != want {
-			t.Errorf("%d bytes: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestAgo(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "-", 0: "-", time.Microsecond: "<1ms", 4 * time.Millisecond: "4ms", 1234 * time.Millisecond: "1.23s",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
@@ -241,7 +242,7 @@ func (w watchedStore) Stat(ctx context.Context, path string) (offload.ObjectInfo
 }
 
 func (w watchedStore) Delete(ctx context.Context, paths []string) []error {
-	defer w.dog.storeCall("delete", count(len(paths), "object"))()
+	defer w.dog.storeCall("delete", words.Count(len(paths), "object"))()
 	return w.Store.Delete(w.answered(ctx), paths)
 }
 

@@ -6,6 +6,9 @@ import (
 
 	"korvet-offload/internal/ops"
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/internal/scrub"
+	"korvet-offload/internal/segcache"
+	"korvet-offload/internal/serve"
 	"korvet-offload/lease"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
@@ -20,6 +23,9 @@ type Config struct {
 	Lease   lease.Config
 	Worker  offload.Config
 	Ops     ops.Config
+	Scrub   scrub.Config
+	Serve   serve.Config
+	Cache   segcache.Config
 	Topics  []segment.TopicPattern  // in the order in which they are tried
 	Streams []segment.StreamPattern // the same
 }
@@ -38,6 +44,9 @@ func DefaultConfig() Config {
 		Lease:  lease.DefaultConfig(),
 		Worker: offload.DefaultConfig(),
 		Ops:    ops.DefaultConfig(),
+		Scrub:  scrub.DefaultConfig(),
+		Serve:  serve.DefaultConfig(),
+		Cache:  segcache.DefaultConfig(),
 	}
 	c.Lease.Key, c.Lease.Members = c.Redis.Layout.LeaseKey(), c.Redis.Layout.MembersKey()
 	c.Redis.Shards = c.Lease.Shards

@@ -80,7 +80,7 @@ func TestDefaultsAreValid(t *testing.T) {
 		t.Fatalf("load nothing: %v", err)
 	}
 	want := DefaultConfig()
-	if l.Redis != want.Redis || l.Worker != want.Worker || l.Ops != want.Ops || l.Lease != want.Lease || l.Store != want.Store {
+	if l.Redis != want.Redis || l.Worker != want.Worker || l.Ops != want.Ops || l.Lease != want.Lease || l.Scrub != want.Scrub || l.Serve != want.Serve || l.Cache != want.Cache || l.Store != want.Store {
 		t.Error("loading nothing does not give the defaults")
 	}
 	if l.Redis.URI != "redis://localhost:6379" || l.Lease.Key != "korvet:storage:offload:lease" || l.Lease.Duration != 2*time.Minute {
@@ -162,6 +162,10 @@ func example(r row) (text string, more []string) {
 		return "/c.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_KEY_FILE=/k.pem"}
 	case r.name == "korvet.redis.key-file":
 		return "/k.pem", []string{"KORVET_REDIS_URI=rediss+sentinel://h/m", "KORVET_REDIS_CERT_FILE=/c.pem"}
+	case r.name == workerFamily+"serve.cert-file":
+		return "/c.pem", []string{"KORVET_STORAGE_OFFLOAD_SERVE_KEY_FILE=/k.pem"}
+	case r.name == workerFamily+"serve.key-file":
+		return "/k.pem", []string{"KORVET_STORAGE_OFFLOAD_SERVE_CERT_FILE=/c.pem"}
 	case last == "cert-file":
 		return "/c.pem", []string{"KORVET_STORAGE_OFFLOAD_HTTP_KEY_FILE=/k.pem"}
 	case last == "key-file":
@@ -206,7 +210,7 @@ func example(r row) (text string, more []string) {
 		return map[string]string{
 			"topic": "x:{ns}:{topic}", "stream": "x:{ns}:{topic}:{partition}", "manifest": "x:{ns}:{topic}:{partition}",
 			"segment-stream": "x:{ns}:{topic}:{partition}:{segment}", "stream-manifest": "x:{ns}:{key}",
-		}[last] + map[string]string{"topics": "x:{ns}", "lease": "x:{ns}", "streams": "x:{ns}", "known": "x:{ns}", "members": "x:{ns}", "paused": "x:{ns}"}[last], nil
+		}[last] + map[string]string{"topics": "x:{ns}", "lease": "x:{ns}", "streams": "x:{ns}", "known": "x:{ns}", "members": "x:{ns}", "paused": "x:{ns}", "cluster": "x:{ns}"}[last], nil
 	}
 	return map[kind]string{kindText: "eu-west-1", kindPath: "/dir", kindSecret: "s", kindBool: "true", kindNumber: "7", kindDuration: "90s", kindSize: "48MB"}[r.kind], nil
 }

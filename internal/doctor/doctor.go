@@ -142,25 +142,3 @@ func andMore(first string, others int) string {
 	}
 	return fmt.Sprintf("%s and %d more", first, others)
 }
-
-// plural is so many of a thing.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// bytes is a number of bytes for people.
-func bytes(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, i := float64(n)/unit, 0
-	for value >= unit-0.05 && i < 5 {
-		value /= unit
-		i++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[i])
-}

@@ -1,6 +1,9 @@
 package doctor
 
-import "korvet-offload/s3sink"
+import (
+	"korvet-offload/internal/words"
+	"korvet-offload/s3sink"
+)
 
 func ofFolder(f s3sink.Facts, w StoreWant) []Finding {
 	d := *f.Folder
@@ -44,7 +47,7 @@ func (p Past) String() string {
 	if p.Remote != "" {
 		return "objects that should be there, as of segment " + p.Remote
 	}
-	return plural(p.Topics, "topic") + " that it has worked on"
+	return words.Count(p.Topics, "topic") + " that it has worked on"
 }
 
 // vanishes says why what lies on a file system is gone some day; "" if it stays.
@@ -89,10 +92,10 @@ func space(id string, of s3sink.Answer[s3sink.Space]) Finding {
 		return skip(id, "", "the file system does not say")
 	}
 	const do = "make room, or lower retention.ms or retention.bytes of the topics"
-	seen := bytes(int64(min(s.Free, 1<<62))) + " free"
+	seen := words.Size(int64(min(s.Free, 1<<62))) + " free"
 	switch {
 	case s.Free < fewBytes || s.Free < s.Total/100*bytesPercent:
-		return warn(id, do, "%s of %s", seen, bytes(int64(min(s.Total, 1<<62))))
+		return warn(id, do, "%s of %s", seen, words.Size(int64(min(s.Total, 1<<62))))
 	case s.FileLimit > 0 && (s.FreeFiles < fewFiles || s.FreeFiles < s.FileLimit/100*filesPercent):
 		return warn(id, do, "%s, and room for %d more files only", seen, s.FreeFiles)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/internal/words"
 )
 
 // RedisWant is what the settings want of Redis.
@@ -40,7 +41,7 @@ func reachAdvice(err error) string {
 
 // OfRedis judges what a Redis that was reached says.
 func OfRedis(f redisstore.Facts, w RedisWant) []Finding {
-	all := []Finding{good("redis.reach", "%s answered", plural(len(f.Nodes), "server"))}
+	all := []Finding{good("redis.reach", "%s answered", words.Count(len(f.Nodes), "server"))}
 	all = append(all, eachNode(f.Nodes, w)...)
 	all = append(all, clock(f.Clock), lease(f.Leases, w), topics(f))
 	if w.Rights {
@@ -168,7 +169,7 @@ func limitText(n int64) string {
 	case n == 0:
 		return "not set"
 	}
-	return bytes(n)
+	return words.Size(n)
 }
 
 // The shares of memory from which it is getting tight, in percent.
@@ -188,7 +189,7 @@ func memory(n redisstore.Node, _ RedisWant) Finding {
 	}
 	const do = "raise maxmemory, lower local.retention, or shorten tick-interval"
 	percent := int(float64(n.UsedMemory) / float64(limit) * 100)
-	seen := bytes(n.UsedMemory) + " in use, " + strconv.Itoa(percent) + " % of " + what
+	seen := words.Size(n.UsedMemory) + " in use, " + strconv.Itoa(percent) + " % of " + what
 	switch {
 	case percent >= memoryFail:
 		return fail(id, do+": when it is full, Redis refuses writes", "%s", seen)
@@ -241,12 +242,12 @@ func replicas(n redisstore.Node, w RedisWant) Finding {
 			late = r
 		}
 	}
-	seen := plural(online, "replica") + " in step, wait-replicas " + strconv.Itoa(w.WaitReplicas)
+	seen := words.Count(online, "replica") + " in step, wait-replicas " + strconv.Itoa(w.WaitReplicas)
 	switch {
 	case online < w.WaitReplicas:
 		return fail(id, "connect replicas, or lower wait-replicas: until then no local copy is removed", "%s", seen)
 	case late.Lag > lagging:
-		return warn(id, "look at the replica's network and disk", "%s; %s was heard of %s ago, and is %s behind", seen, late.Address, late.Lag, bytes(late.Behind))
+		return warn(id, "look at the replica's network and disk", "%s; %s was heard of %s ago, and is %s behind", seen, late.Address, late.Lag, words.Size(late.Behind))
 	}
 	return good(id, "%s", seen)
 }
@@ -265,9 +266,9 @@ func minReplicas(n redisstore.Node, _ RedisWant) Finding {
 		}
 	}
 	if in < want {
-		return fail(id, "connect replicas, or lower min-replicas-to-write: Redis refuses writes until then", "min-replicas-to-write %d, and %s in step", want, plural(in, "replica"))
+		return fail(id, "connect replicas, or lower min-replicas-to-write: Redis refuses writes until then", "min-replicas-to-write %d, and %s in step", want, words.Count(in, "replica"))
 	}
-	return good(id, "min-replicas-to-write %d, and %s in step", want, plural(in, "replica"))
+	return good(id, "min-replicas-to-write %d, and %s in step", want, words.Count(in, "replica"))
 }
 
 // pageRoom is the largest reply that the server must be able to hold, in bytes:

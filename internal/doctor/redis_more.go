@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
 
@@ -91,9 +92,9 @@ func topics(f redisstore.Facts) Finding {
 			other++
 		}
 	}
-	seen := "registry: " + string(f.Registry) + "; " + plural(work, "topic")
+	seen := "registry: " + string(f.Registry) + "; " + words.Count(work, "topic")
 	if streams > 0 {
-		seen += ", " + plural(streams, "plain stream")
+		seen += ", " + words.Count(streams, "plain stream")
 	}
 	seen += " to be offloaded, " + strconv.Itoa(other) + " not"
 	switch {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -43,11 +44,11 @@ func retention(f SettingsFacts) Finding {
 		}
 	}
 	if len(odd) == 0 {
-		return good(id, "it fits segment.ms and the tick in %s", plural(len(f.Topics), "topic"))
+		return good(id, "it fits segment.ms and the tick in %s", words.Count(len(f.Topics), "topic"))
 	}
 	w := worst(odd)
 	if len(odd) > 1 {
-		w.Seen += fmt.Sprintf(" (and %s like it)", plural(len(odd)-1, "topic"))
+		w.Seen += fmt.Sprintf(" (and %s like it)", words.Count(len(odd)-1, "topic"))
 	}
 	return w
 }
@@ -103,9 +104,9 @@ func spool(f SettingsFacts) Finding {
 	free := int64(min(f.Spool.Space.Value.Free, 1<<62))
 	if free < need {
 		return warn(id, "make room there, set "+name+", or lower concurrency or segment.bytes",
-			"%s has %s free; %d segments at once of up to %s may need %s", f.SpoolDir, bytes(free), f.Concurrency, bytes(largest), bytes(need))
+			"%s has %s free; %d segments at once of up to %s may need %s", f.SpoolDir, words.Size(free), f.Concurrency, words.Size(largest), words.Size(need))
 	}
-	return good(id, "%s can be written, %s free", f.SpoolDir, bytes(free))
+	return good(id, "%s can be written, %s free", f.SpoolDir, words.Size(free))
 }
 
 // times is a product that does not run over.
@@ -133,12 +134,12 @@ func memoryLimit(f SettingsFacts) Finding {
 	need := MemoryNeed(f.SpoolMemory, f.Concurrency)
 	switch {
 	case f.MemoryLimit == math.MaxInt64:
-		return good(id, "GOMEMLIMIT is not set; about %s are needed", bytes(need))
+		return good(id, "GOMEMLIMIT is not set; about %s are needed", words.Size(need))
 	case f.MemoryLimit < need:
 		return warn(id, "raise GOMEMLIMIT, or lower spool-memory or concurrency: below what is live the collector takes several times the CPU",
-			"GOMEMLIMIT is %s, and about %s are needed: spool-memory %s and %d copies at once", bytes(f.MemoryLimit), bytes(need), bytes(f.SpoolMemory), f.Concurrency)
+			"GOMEMLIMIT is %s, and about %s are needed: spool-memory %s and %d copies at once", words.Size(f.MemoryLimit), words.Size(need), words.Size(f.SpoolMemory), f.Concurrency)
 	}
-	return good(id, "GOMEMLIMIT is %s, and about %s are needed", bytes(f.MemoryLimit), bytes(need))
+	return good(id, "GOMEMLIMIT is %s, and about %s are needed", words.Size(f.MemoryLimit), words.Size(need))
 }
 
 func storageClass(f SettingsFacts) Finding {

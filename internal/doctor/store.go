@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
 )
 
@@ -200,7 +201,7 @@ func tooSoon(r s3sink.LifecycleRule, w StoreWant) Finding {
 	const do = "narrow the rule, or let it expire objects later than the topic does; the program itself removes what is past retention"
 	when := "on " + r.ExpireDate.Format(time.DateOnly)
 	if r.ExpireDays > 0 {
-		when = "after " + plural(r.ExpireDays, "day")
+		when = "after " + words.Count(r.ExpireDays, "day")
 	}
 	if w.Retentions == nil {
 		return warn(id, do, "%s removes objects %s, and the topics' retention is not known", rule(r), when)
@@ -221,7 +222,7 @@ func keeps(d time.Duration) string {
 	case d <= 0:
 		return "for ever"
 	case d%day == 0:
-		return "for " + plural(int(d/day), "day")
+		return "for " + words.Count(int(d/day), "day")
 	}
 	return "for " + d.String()
 }
@@ -233,7 +234,7 @@ func unfinished(b s3sink.BucketFacts) Finding {
 	}
 	for _, r := range b.Lifecycle.Value {
 		if r.AbortDays > 0 && r.Covers(b.Prefix) {
-			return good(id, "%s clears unfinished uploads away after %s", rule(r), plural(r.AbortDays, "day"))
+			return good(id, "%s clears unfinished uploads away after %s", rule(r), words.Count(r.AbortDays, "day"))
 		}
 	}
 	return warn(id, "add a lifecycle rule for prefix "+shown(b.Prefix)+" with AbortIncompleteMultipartUpload, DaysAfterInitiation 7",
@@ -253,7 +254,7 @@ func archive(b s3sink.BucketFacts) Finding {
 		for _, t := range r.Transitions {
 			if unreadable(t.Class) && r.Overlaps(b.Prefix) {
 				return warn(id, "use STANDARD_IA or GLACIER_IR in the rule, or narrow it",
-					"%s moves objects to %s after %s, where they can't be read until they are restored", rule(r), t.Class, plural(t.Days, "day"))
+					"%s moves objects to %s after %s, where they can't be read until they are restored", rule(r), t.Class, words.Count(t.Days, "day"))
 			}
 		}
 	}
@@ -274,10 +275,10 @@ func lock(b s3sink.BucketFacts, w StoreWant) Finding {
 	for _, t := range w.Retentions {
 		if t.Total > 0 && t.Total < l.Period {
 			return warn(id, "shorten the bucket's default retention, or lengthen retention.ms of the topic",
-				"%s: no version can be removed for %s, and topic %s keeps objects %s", l.Mode, plural(int(l.Period/day), "day"), t.Topic, keeps(t.Total))
+				"%s: no version can be removed for %s, and topic %s keeps objects %s", l.Mode, words.Count(int(l.Period/day), "day"), t.Topic, keeps(t.Total))
 		}
 	}
-	return good(id, "%s for %s", l.Mode, plural(int(l.Period/day), "day"))
+	return good(id, "%s for %s", l.Mode, words.Count(int(l.Period/day), "day"))
 }
 
 func encryption(b s3sink.BucketFacts) Finding {
@@ -303,12 +304,12 @@ func uploads(b s3sink.BucketFacts, now time.Time) Finding {
 	if b.Uploads.Err != nil {
 		return untold(id, "s3:ListBucketMultipartUploads", b.Uploads.Err)
 	}
-	some := plural(u.Count, "unfinished upload")
+	some := words.Count(u.Count, "unfinished upload")
 	if u.More {
 		some = "more than " + some
 	}
 	if age := now.Sub(u.Oldest); u.Count > 0 && !u.Oldest.IsZero() && age > abandoned {
-		return warn(id, "give them up, or add a rule: see store.unfinished", "%s, the oldest %s old", some, plural(int(age/day), "day"))
+		return warn(id, "give them up, or add a rule: see store.unfinished", "%s, the oldest %s old", some, words.Count(int(age/day), "day"))
 	}
 	return good(id, "%s", some)
 }
