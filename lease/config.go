@@ -21,6 +21,9 @@ type Config struct {
 	Shards   int           // leases that instances share, 1 to MaxShards
 }
 
+// WantedKey is the key by which the leases are asked for: see Borrow.
+func (c Config) WantedKey() string { return c.Key + ":wanted" }
+
 // DefaultConfig is the configuration of a lease about which nothing is said.
 // The key depends on the layout of the keys and stays empty.
 func DefaultConfig() Config { return Config{Duration: 2 * time.Minute, Shards: 1} }

@@ -14,6 +14,11 @@
 // (Enter). Shares are fair once nobody has come or gone for some seconds; the
 // leases of a process that was killed are taken when its record is stale.
 //
+// Whoever needs the leases for a while borrows them (Borrow): the request is a
+// key of its own, which lapses after 30 s unless it is renewed, and whoever holds
+// them finishes the jobs under way, gives them back and takes none before that key
+// is gone.
+//
 // Non-guarantees: the lease is for efficiency, never for safety. A process
 // that was stopped, or whose work does not look at its context, goes on for a
 // while after the lease has passed to another; so does one whose lease was

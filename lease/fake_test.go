@@ -85,6 +85,18 @@ func (f *fakeRedis) release(ctx context.Context, _, token string) error {
 	return nil
 }
 
+func (f *fakeRedis) wanted(ctx context.Context, _ string) (string, error) {
+	if err := f.begin(ctx); err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.token == "" || !time.Now().Before(f.until) {
+		return "", f.answer
+	}
+	return f.token, f.answer
+}
+
 func (f *fakeRedis) expiry() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

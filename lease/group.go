@@ -22,6 +22,7 @@ import (
 // than its share takes it.
 type Group struct {
 	cfg     Config
+	redis   commands
 	working func() error
 
 	turn    sync.Mutex // of whoever takes leases or gives them back; guards book and refused
@@ -35,6 +36,7 @@ type Group struct {
 	slots  []slot
 	closed bool // everything was given back, and nothing is taken
 	lead   *leadership
+	asker  string // for whom the leases are given away; "" = for nobody
 }
 
 // slot is one lease of a group.
@@ -62,7 +64,7 @@ func NewGroup(client rueidis.Client, c Config, self Member) *Group {
 }
 
 func newGroup(redis commands, r roster, c Config, self Member) *Group {
-	g := &Group{cfg: c, working: func() error { return nil }, book: book{cfg: c, redis: r, self: self},
+	g := &Group{cfg: c, redis: redis, working: func() error { return nil }, book: book{cfg: c, redis: r, self: self},
 		wake: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
 	for i := range c.Shards {
 		one := c
@@ -123,7 +125,8 @@ func (g *Group) goodbye(ctx context.Context) {
 // holds none, it tries to take its share first. The leases may change while it
 // lasts: Terms and Enter tell. The context ends with ctx, with release, with the
 // cause ErrLost when one of the leases is lost, and with the cause ErrHeld when
-// the last one was given back because it is more than the share. Those that are
+// the last one was given back because it is more than the share, or was asked for
+// by Borrow (*LentError). Those that are
 // still held after a loss are kept for the next Acquire.
 //
 // release must be called when the work under the leadership is done. At the end
@@ -143,13 +146,20 @@ func (g *Group) Acquire(ctx context.Context) (leadership context.Context, releas
 
 // AcquireFree is Acquire for one piece of work outside of any share: it takes
 // every lease that is free, without this instance being a member, and release
-// gives all of them back.
+// gives all of them back. They are given earlier to whoever asks for them.
 func (g *Group) AcquireFree(ctx context.Context) (leadership context.Context, release func(context.Context) error, err error) {
 	g.reopen()
 	g.turn.Lock()
-	err = g.take(ctx, g.cfg.Shards, make([]bool, g.cfg.Shards))
+	if err = g.lend(ctx); err == nil && g.Lends() == "" {
+		err = g.take(ctx, g.cfg.Shards, make([]bool, g.cfg.Shards))
+	}
 	g.turn.Unlock()
-	return g.begin(ctx, err, func(error) bool { return false })
+	lead, end, err := g.begin(ctx, err, func(error) bool { return false })
+	if err != nil {
+		return nil, nil, err
+	}
+	lender := background(lead, g.lendAll)
+	return lead, func(ctx context.Context) error { return errors.Join(lender.stop(ctx), end(ctx)) }, nil
 }
 
 func (g *Group) reopen() {
@@ -177,8 +187,12 @@ func (g *Group) begin(ctx context.Context, err error, goesOn func(ended error) b
 	}, nil
 }
 
-// allHeld says that there is no lease for this instance.
+// allHeld says that there is no lease for this instance. It is called with mu
+// locked.
 func (g *Group) allHeld() error {
+	if g.asker != "" {
+		return &LentError{g.cfg.Key, g.asker}
+	}
 	return fmt.Errorf("%w: each of the %d shards", ErrHeld, g.cfg.Shards)
 }
 

@@ -39,6 +39,7 @@ type link struct {
 	*fakeServer
 	cut    atomic.Bool // nothing comes through
 	denied atomic.Bool // leases are
+	blind  atomic.Bool // requests for leases can't be read
 }
 
 func (l *link) up() error {
@@ -67,6 +68,13 @@ func (l *link) release(ctx context.Context, key, token string) error {
 		return err
 	}
 	return l.key(key).release(ctx, key, token)
+}
+
+func (l *link) wanted(ctx context.Context, key string) (string, error) {
+	if l.cut.Load() || l.blind.Load() {
+		return "", errRefused
+	}
+	return l.key(key).wanted(ctx, key)
 }
 
 func (l *link) look(_ context.Context, _, id, record, began string, stale time.Duration) ([]string, error) {

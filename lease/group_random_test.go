@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,14 +18,14 @@ type event struct {
 }
 
 // Instances come, leave and are killed at any time and in any order, and have
-// jobs under way. Asserted: no lease is ever open at two of them, and when all is
-// calm, all leases are held, in fair shares, and none moves.
+// jobs under way; others borrow all leases for a while, or are killed. Asserted: no
+// lease is ever open at two of them, or at one while it is lent, and when all is calm, all leases are held, in fair shares, and none moves.
 func TestGroupsSettle(t *testing.T) {
 	//fault:leaders | Many instances come, leave, are killed, or have long jobs, at any time | Random schedules over a fake Redis, under a simulated clock | No lease is open at two of them, and when all is calm each has its fair share and nothing moves
 	rapid.Check(t, func(rt *rapid.T) {
 		shards := rapid.IntRange(2, 9).Draw(rt, "leases")
 		events := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) event {
-			return event{rapid.IntRange(0, 4).Draw(rt, "what"), rapid.IntRange(0, 99).Draw(rt, "who"), rapid.IntRange(0, shards-1).Draw(rt, "lease"),
+			return event{rapid.IntRange(0, 5).Draw(rt, "what"), rapid.IntRange(0, 99).Draw(rt, "who"), rapid.IntRange(0, shards-1).Draw(rt, "lease"),
 				time.Duration(rapid.IntRange(1, 100).Draw(rt, "job")) * time.Second, time.Duration(rapid.IntRange(0, 90_000).Draw(rt, "pause")) * time.Millisecond}
 		}), 0, 15).Draw(rt, "events")
 		var wrong string
@@ -39,7 +40,11 @@ func TestGroupsSettle(t *testing.T) {
 func play(t *testing.T, shards int, events []event) (wrong string) {
 	s := newFakeServer()
 	all := []*instance{start(t, s, "m0", shards)}
+	var loans []*loan
 	defer func() {
+		for _, l := range loans {
+			<-l.over
+		}
 		for _, i := range all {
 			i.end()
 		}
@@ -60,11 +65,16 @@ func play(t *testing.T, shards int, events []event) (wrong string) {
 			if leave, ok := all[i].Enter(e.lease); ok {
 				time.AfterFunc(e.job, leave)
 			}
+		case e.what == 5:
+			loans = append(loans, borrowFor(t, s, fmt.Sprint("b", n), 1+e.who%shards, e.job, e.who%2 == 0))
 		}
 		pass(e.pause)
-		if wrong := overlap(all); wrong != "" {
+		if wrong := overlap(all, loans); wrong != "" {
 			return wrong
 		}
+	}
+	for _, l := range loans {
+		<-l.over
 	}
 	pass(2*duration + 100*time.Second)
 	before := shares(all...)
@@ -78,8 +88,30 @@ func play(t *testing.T, shards int, events []event) (wrong string) {
 	return ""
 }
 
-func overlap(all []*instance) string {
+// borrowFor borrows all leases for a time; then it gives them back, or is killed.
+func borrowFor(t *testing.T, s *fakeServer, who string, shards int, d time.Duration, killed bool) *loan {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := borrow(ctx, s, who, shards)
+	time.AfterFunc(d, func() {
+		defer close(l.over)
+		l.link.cut.Store(killed)
+		cancel()
+		if <-l.done; l.err == nil {
+			_ = l.back(t.Context()) // cut off, if it was killed
+		}
+	})
+	return l
+}
+
+func overlap(all []*instance, loans []*loan) string {
 	whose := map[int]string{}
+	for _, l := range loans {
+		for n := range 10 {
+			if l.isDone() && l.err == nil && l.lead.Err() == nil {
+				whose[n] = "a borrower"
+			}
+		}
+	}
 	for _, i := range all {
 		for n, term := range i.Terms() {
 			if other := whose[n]; term > 0 && other != "" {

@@ -20,6 +20,7 @@ type holder struct {
 	failed  atomic.Pointer[error] // why the last renewal did not work; nil = it did
 	stop    context.CancelFunc    // of the renewal
 	stopped chan struct{}
+	lender  *task // looks whether the lease is asked for; nil = nobody does
 }
 
 // hold begins a leadership whose key was set by a request sent at that time.

@@ -45,6 +45,9 @@ type commands interface {
 	renew(ctx context.Context, key, token string, d time.Duration) (bool, error)
 	// release deletes the key if it holds the token.
 	release(ctx context.Context, key, token string) error
+	// wanted returns what the key by which leases are asked for holds; "" if it
+	// is not there, or would never lapse and so is no request.
+	wanted(ctx context.Context, key string) (string, error)
 }
 
 // Lease is one process's claim to a key. Its methods may be called from any
@@ -53,20 +56,29 @@ type Lease struct {
 	cfg     Config
 	redis   commands
 	working func() error
+	roster  roster // for Borrow to say who holds it; nil = it can't
+	lends   bool   // hands itself over to whoever asks; the leases of a group do not: the group does
+	door    *door
 
 	turn  sync.Mutex // of Acquire; guards spare
 	spare string     // token of an attempt whose answer was lost: the key may hold it
 
 	mu     sync.Mutex // never held while Redis is asked
 	holder *holder
+	asker  string // for whom it is being given away; "" = for nobody
 }
 
 // New makes a lease of a key. The duration must be positive; renewals happen
-// at a third of it.
-func New(client rueidis.Client, c Config) *Lease { return newLease(newScripts(client), c) }
+// at a third of it. Whoever asks for it by Borrow gets it.
+func New(client rueidis.Client, c Config) *Lease {
+	s := newScripts(client)
+	l := newLease(s, c)
+	l.roster, l.lends = s, true
+	return l
+}
 
 func newLease(redis commands, c Config) *Lease {
-	return &Lease{cfg: c, redis: redis, working: func() error { return nil }}
+	return &Lease{cfg: c, redis: redis, working: func() error { return nil }, door: newDoor()}
 }
 
 // RenewWhile makes the lease ask, before each renewal, whether the work under
@@ -77,7 +89,8 @@ func newLease(redis commands, c Config) *Lease {
 func (l *Lease) RenewWhile(working func() error) { l.working = working }
 
 // Acquire takes the lease. The context that it returns is the leadership: it
-// ends with ctx, with release, or with the cause ErrLost. The lease is
+// ends with ctx, with release, with the cause ErrLost, or, when the lease was
+// given to whoever has asked for it by Borrow, with a *LentError. The lease is
 // renewed until release is called or it is lost, even when ctx has ended, so
 // that work can be wound up under it.
 //
@@ -86,8 +99,22 @@ func (l *Lease) RenewWhile(working func() error) { l.working = working }
 // means that the key may stay until it expires. Calling it again does nothing
 // and returns the same.
 //
-// When somebody else holds the lease the error is ErrHeld, a *HeldError.
+// When somebody else holds the lease, or has asked for it, the error is ErrHeld:
+// a *HeldError or a *LentError.
 func (l *Lease) Acquire(ctx context.Context) (leadership context.Context, release func(context.Context) error, err error) {
+	if l.lends {
+		switch asker, err := askedFor(ctx, l.redis, l.cfg); {
+		case errors.Is(err, errNoAnswer): // there would be none to the other question either
+			return nil, nil, fmt.Errorf("acquire lease %s: %w", l.cfg.Key, err)
+		case err == nil && asker != "":
+			return nil, nil, &LentError{l.cfg.Key, asker}
+		}
+	}
+	return l.acquire(ctx, l.lends)
+}
+
+// acquire takes the lease, whether or not somebody has asked for it.
+func (l *Lease) acquire(ctx context.Context, lends bool) (leadership context.Context, release func(context.Context) error, err error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	if l.held() != nil {
@@ -111,10 +138,13 @@ func (l *Lease) Acquire(ctx context.Context) (leadership context.Context, releas
 	l.spare = ""
 	leadership, h := hold(ctx, l, token, sent)
 	l.set(h)
+	if lends {
+		h.lender = background(leadership, func(ctx context.Context) { l.lend(ctx, h) })
+	}
 	return leadership, l.release(h), nil
 }
 
-// Held says whether this process has the lease and has not given it back: the
+// Held says whether this process has the lease and has given it to nobody: the
 // work under it may still go on after it was lost.
 func (l *Lease) Held() bool { return l.held() != nil }
 
@@ -127,7 +157,17 @@ func (l *Lease) held() *holder {
 func (l *Lease) set(h *holder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holder = h
+	l.holder, l.asker = h, ""
+	l.door.open()
+}
+
+// unset forgets a holder, unless there is another one by now.
+func (l *Lease) unset(h *holder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holder == h {
+		l.holder, l.asker = nil, ""
+	}
 }
 
 // release gives the holder's lease back, once.
@@ -136,8 +176,8 @@ func (l *Lease) release(h *holder) func(context.Context) error {
 	var err error
 	return func(ctx context.Context) error {
 		once.Do(func() {
-			err = h.giveBack(ctx)
-			l.set(nil)
+			err = errors.Join(h.lender.stop(ctx), h.giveBack(ctx))
+			l.unset(h)
 		})
 		return err
 	}

@@ -23,6 +23,7 @@ type Member struct {
 	SeenAt    int64  `json:"seenAt"`    // the same, when it wrote this
 	Shards    []int  `json:"shards"`    // the leases that it holds
 	Of        int    `json:"of"`        // how many leases there are, by its settings
+	Lends     string `json:"lends"`     // for whom it gives its leases away; "" = for nobody
 }
 
 // memberVersion is the version of a member's record.
@@ -107,15 +108,21 @@ type book struct {
 
 	wrote time.Time // by this host's clock; zero = never
 	held  []int     // what was written then
+	lends string    // the same
 }
 
 // due says whether the record has to be written again.
-func (b *book) due(held []int) bool {
-	return b.wrote.IsZero() || time.Since(b.wrote) >= b.cfg.writeEvery() || !slices.Equal(held, b.held)
+func (b *book) due(held []int, lends string) bool {
+	return b.wrote.IsZero() || time.Since(b.wrote) >= b.cfg.writeEvery() || !b.says(held, lends)
+}
+
+// says says whether the record has this.
+func (b *book) says(held []int, lends string) bool {
+	return slices.Equal(held, b.held) && lends == b.lends
 }
 
 // record is the record up to its times, which the server adds.
-func (b *book) record(held []int) (string, error) {
+func (b *book) record(held []int, lends string) (string, error) {
 	raw, err := json.Marshal(struct {
 		V       int    `json:"v"`
 		Host    string `json:"host"`
@@ -123,13 +130,14 @@ func (b *book) record(held []int) (string, error) {
 		Address string `json:"address"`
 		Shards  []int  `json:"shards"`
 		Of      int    `json:"of"`
-	}{memberVersion, b.self.Host, b.self.Version, b.self.Address, append([]int{}, held...), b.cfg.Shards})
+		Lends   string `json:"lends,omitempty"`
+	}{memberVersion, b.self.Host, b.self.Version, b.self.Address, append([]int{}, held...), b.cfg.Shards, lends})
 	return strings.TrimSuffix(string(raw), "}") + ",", err
 }
 
 // write writes the record and returns all members, this one among them.
-func (b *book) write(ctx context.Context, held []int) ([]Member, error) {
-	record, err := b.record(held)
+func (b *book) write(ctx context.Context, held []int, lends string) ([]Member, error) {
+	record, err := b.record(held, lends)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +145,7 @@ func (b *book) write(ctx context.Context, held []int) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.wrote, b.held = time.Now(), slices.Clone(held)
+	b.wrote, b.held, b.lends = time.Now(), slices.Clone(held), lends
 	for _, m := range members {
 		if m.ID == b.self.ID {
 			b.self.StartedAt = m.StartedAt

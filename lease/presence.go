@@ -48,8 +48,8 @@ func (p *Presence) Run(ctx context.Context, told func(View)) {
 		if p.lease.Held() {
 			held = []int{0}
 		}
-		if p.book.due(held) {
-			members, err := p.book.write(ctx, held)
+		if lends := p.lease.Lends(); p.book.due(held, lends) {
+			members, err := p.book.write(ctx, held, lends)
 			told(View{Self: p.book.self.ID, Members: members, Held: held, Err: err})
 		}
 		select {

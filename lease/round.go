@@ -18,18 +18,23 @@ func (g *Group) round(ctx context.Context) ([]Member, error) {
 	if err := g.working(); err != nil {
 		return nil, fmt.Errorf("this instance does not count among the others: %w", err)
 	}
+	if err := g.lend(ctx); err != nil {
+		return nil, err
+	}
 	err := g.handOver(ctx)
 	members, lerr := g.look(ctx)
 	if lerr != nil {
 		return nil, errors.Join(err, lerr)
 	}
-	want, taken := g.share(members)
-	err = errors.Join(err, g.take(ctx, g.adjust(want), taken))
+	if g.Lends() == "" {
+		want, taken := g.share(members)
+		err = errors.Join(err, g.take(ctx, g.adjust(want), taken))
+	}
 	err = errors.Join(err, g.handOver(ctx))
-	if g.refused || slices.Equal(g.Held(), g.book.held) {
+	if g.refused || g.book.says(g.Held(), g.Lends()) {
 		return members, err
 	}
-	after, lerr := g.book.write(ctx, g.Held()) // others wait for it
+	after, lerr := g.book.write(ctx, g.Held(), g.Lends()) // others wait for it
 	if lerr == nil {
 		members = after
 	}
@@ -44,8 +49,8 @@ func (g *Group) isClosed() bool {
 
 // look returns the members, and writes this instance's record when that is due.
 func (g *Group) look(ctx context.Context) ([]Member, error) {
-	if held := g.Held(); !g.refused && g.book.due(held) {
-		return g.book.write(ctx, held)
+	if held, lends := g.Held(), g.Lends(); !g.refused && g.book.due(held, lends) {
+		return g.book.write(ctx, held, lends)
 	}
 	return g.book.look(ctx)
 }

@@ -37,6 +37,14 @@ const releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 return 0`
 
+// wantedScript reads a request. One that never lapses is none: nobody would take
+// it back.
+const wantedScript = `local value = redis.call('GET', KEYS[1])
+if value and redis.call('PTTL', KEYS[1]) >= 0 then
+  return value
+end
+return ''`
+
 // errNoLease is about one key, and not about Redis: of several leases the others
 // can be taken.
 var errNoLease = errors.New("the key is no lease: somebody else wrote it; delete it")
@@ -45,12 +53,12 @@ var errNoLease = errors.New("the key is no lease: somebody else wrote it; delete
 type scripts struct {
 	client                         rueidis.Client
 	acquiring, renewing, releasing *rueidis.Lua
-	looking, leaving               *rueidis.Lua
+	looking, leaving, asking       *rueidis.Lua
 }
 
 func newScripts(client rueidis.Client) *scripts {
 	return &scripts{client, rueidis.NewLuaScript(acquireScript), rueidis.NewLuaScript(renewScript), rueidis.NewLuaScript(releaseScript),
-		rueidis.NewLuaScript(lookScript), rueidis.NewLuaScript(leaveScript)}
+		rueidis.NewLuaScript(lookScript), rueidis.NewLuaScript(leaveScript), rueidis.NewLuaScript(wantedScript)}
 }
 
 func (s *scripts) acquire(ctx context.Context, key, token string, d time.Duration) (bool, time.Duration, error) {
@@ -74,6 +82,10 @@ func (s *scripts) renew(ctx context.Context, key, token string, d time.Duration)
 
 func (s *scripts) release(ctx context.Context, key, token string) error {
 	return s.releasing.Exec(ctx, s.client, []string{key}, []string{token}).Error()
+}
+
+func (s *scripts) wanted(ctx context.Context, key string) (string, error) {
+	return s.asking.Exec(ctx, s.client, []string{key}, nil).ToString()
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }

@@ -40,7 +40,7 @@ type Answer[T any] struct {
 type Facts struct {
 	Bucket *BucketFacts
 	Folder *FolderFacts
-	Owner  Answer[string] // namespace of the owner marker; "" = there is no marker
+	Owner  Answer[Marker] // what the owner marker says
 }
 
 // BucketFacts is what an S3 bucket says of itself. What is not set there has
@@ -265,7 +265,7 @@ func limited(ctx context.Context, d time.Duration, do func(context.Context) erro
 }
 
 // inspectOwner reads whom a root belongs to.
-func inspectOwner(ctx context.Context, s Store) Answer[string] {
-	namespace, err := ownerOf(ctx, s)
-	return Answer[string]{namespace, err}
+func inspectOwner(ctx context.Context, s Store) Answer[Marker] {
+	m, err := ReadMarker(ctx, s)
+	return Answer[Marker]{m, err}
 }

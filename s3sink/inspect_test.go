@@ -68,7 +68,7 @@ func TestInspectGoodBucket(t *testing.T) {
 			in := openInspector(t, s3Config(server, "korvet"))
 			f := in.Inspect(t.Context())
 			b := f.Bucket
-			if b == nil || f.Folder != nil || b.Reach != nil || f.Owner.Err != nil || f.Owner.Value != "" {
+			if b == nil || f.Folder != nil || b.Reach != nil || f.Owner.Err != nil || f.Owner.Value != (s3sink.Marker{}) {
 				t.Fatalf("%+v %+v", f, b)
 			}
 			if b.Prefix != "korvet/" || b.Secure != opt.TLS || b.Region != server.Region || b.Skew.Err != nil || b.Skew.Value.Abs() > 2*time.Second {
@@ -102,7 +102,7 @@ func TestInspectSeesTheOwner(t *testing.T) {
 	if _, err := store.CreateOnly(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := openInspector(t, s3Config(server, "korvet")).Inspect(t.Context()); f.Owner.Value != "other" || f.Owner.Err != nil {
+	if f := openInspector(t, s3Config(server, "korvet")).Inspect(t.Context()); f.Owner.Value.Namespace != "other" || f.Owner.Err != nil {
 		t.Errorf("%+v", f.Owner)
 	}
 }

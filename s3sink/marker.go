@@ -24,6 +24,7 @@ const maxMarker = 64 << 10
 type marker struct {
 	V         int       `json:"v"`
 	Namespace string    `json:"namespace"`
+	Cluster   string    `json:"cluster,omitempty"`
 	Created   time.Time `json:"created"`
 }
 
@@ -70,8 +71,8 @@ func at(bucket, key string, err error) error {
 	return err
 }
 
-// ReadOwner refuses a root whose owner marker names another namespace. It is
-// what the stores' CheckOwner does.
+// ReadOwner refuses a root whose owner marker names another namespace, or
+// another cluster. It is what the stores' CheckOwner does.
 func ReadOwner(ctx context.Context, s Store, o Owner) error {
 	_, err := readMarker(ctx, s, o)
 	if class := ClassOf(err); class == ClassMissing || class == ClassDenied {
@@ -81,7 +82,7 @@ func ReadOwner(ctx context.Context, s Store, o Owner) error {
 }
 
 // ClaimOwner puts the owner marker of o unless there is one, refuses a marker
-// of another namespace, and finds out whether the store obeys the condition of
+// of another namespace or cluster, and finds out whether the store obeys the condition of
 // a put. For that the very bytes that are there are put again: a store that
 // obeys refuses, and in one that does not nothing changes. It is what the
 // stores' CreateOnly does at its first call.
@@ -119,8 +120,11 @@ func haveMarker(ctx context.Context, s Store, o Owner, now time.Time) ([]byte, e
 // putMarker puts a new marker, and reads the one that another process put a
 // moment sooner.
 func putMarker(ctx context.Context, s Store, o Owner, now time.Time) ([]byte, error) {
-	content := o.marker(now)
-	_, err := s.Put(ctx, markerUpload(content))
+	content, err := o.marker(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Put(ctx, markerUpload(content))
 	if errors.Is(err, ErrExists) {
 		return readMarker(ctx, s, o)
 	}
@@ -130,21 +134,32 @@ func putMarker(ctx context.Context, s Store, o Owner, now time.Time) ([]byte, er
 // putMarkerAnyway is for stores without conditional puts. Two processes that do
 // this at once both believe to own the root; each finds out at its next start.
 func putMarkerAnyway(ctx context.Context, s Store, o Owner, now time.Time) error {
-	u := markerUpload(o.marker(now))
+	content, err := o.marker(ctx, now)
+	if err != nil {
+		return err
+	}
+	u := markerUpload(content)
 	u.Unconditional = true
-	_, err := s.Put(ctx, u)
+	_, err = s.Put(ctx, u)
 	if errors.Is(err, ErrExists) {
 		_, err = readMarker(ctx, s, o)
 	}
 	return err
 }
 
-func (o Owner) marker(now time.Time) []byte {
-	content, err := json.Marshal(marker{V: 1, Namespace: o.Namespace, Created: now.UTC().Truncate(time.Second)})
+func (o Owner) marker(ctx context.Context, now time.Time) ([]byte, error) {
+	m := marker{V: 1, Namespace: o.Namespace, Created: now.UTC().Truncate(time.Second)}
+	if o.Cluster != nil {
+		var err error
+		if m.Cluster, err = o.Cluster.ID(ctx); err != nil {
+			return nil, fmt.Errorf("claim root: %w", err)
+		}
+	}
+	content, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // there is nothing in it that can't be written
 	}
-	return append(content, '\n')
+	return append(content, '\n'), nil
 }
 
 func markerUpload(content []byte) Upload {
@@ -154,37 +169,23 @@ func markerUpload(content []byte) Upload {
 
 // readMarker returns the marker's bytes if it is one of o's.
 func readMarker(ctx context.Context, s Store, o Owner) ([]byte, error) {
-	body, err := s.Open(ctx, MarkerKey)
+	content, err := markerBytes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close()
-	content, err := io.ReadAll(io.LimitReader(body, maxMarker))
-	if err != nil {
-		return nil, err
+	if err := o.accepts(content); err != nil {
+		return content, err
 	}
-	return content, o.accepts(content)
+	return content, o.acceptsCluster(ctx, content)
 }
 
-// ownerOf is the namespace in the owner marker; "" where there is no marker.
-func ownerOf(ctx context.Context, s Store) (string, error) {
+func markerBytes(ctx context.Context, s Store) ([]byte, error) {
 	body, err := s.Open(ctx, MarkerKey)
-	switch {
-	case ClassOf(err) == ClassMissing:
-		return "", nil
-	case err != nil:
-		return "", err
+	if err != nil {
+		return nil, err
 	}
 	defer body.Close()
-	content, err := io.ReadAll(io.LimitReader(body, maxMarker))
-	if err != nil {
-		return "", err
-	}
-	var m marker
-	if json.Unmarshal(content, &m) == nil && m.V == 1 && m.Namespace != "" {
-		return m.Namespace, nil
-	}
-	return "", Owner{}.accepts(content)
+	return io.ReadAll(io.LimitReader(body, maxMarker))
 }
 
 // OwnedSince is when the owner marker of a root was put; the zero time where

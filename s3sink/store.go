@@ -53,13 +53,13 @@ type Store interface {
 	// wrong and what to do about it; nil if nothing is.
 	Check(ctx context.Context) []Problem
 	// CheckOwner reads the owner marker and refuses a root that belongs to
-	// another namespace. It writes nothing, and says nothing against a root
+	// another namespace or cluster. It writes nothing, and says nothing against a root
 	// without a marker, or one that it may not look into.
 	CheckOwner(ctx context.Context) error
 	// CreateOnly says whether Put without Unconditional really refuses a key
 	// that is taken. It claims the root with the owner marker if that is not
-	// there, and refuses a root that belongs to another namespace. It asks the
-	// store once; call it before the first Put, so that an idle process writes
+	// there, and refuses a root that belongs to another namespace or cluster. It
+	// asks the store once; call it before the first Put, so that an idle process writes
 	// nothing.
 	CreateOnly(ctx context.Context) (bool, error)
 	// Close closes what is kept open between calls. It may be called when no
@@ -100,7 +100,8 @@ type Problem struct {
 
 // Owner is whom a root belongs to.
 type Owner struct {
-	Namespace string // required by CheckOwner and CreateOnly
+	Namespace string  // required by CheckOwner and CreateOnly
+	Cluster   Cluster // nil = whichever
 }
 
 // Options of a store that are not settings. Zero values mean the defaults.

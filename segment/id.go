@@ -81,3 +81,14 @@ func (id ID) Next() (ID, bool) {
 	}
 	return ID{}, false
 }
+
+// Prev is the largest id below id; false when there is none.
+func (id ID) Prev() (ID, bool) {
+	switch {
+	case id.Seq > 0:
+		return ID{Ms: id.Ms, Seq: id.Seq - 1}, true
+	case id.Ms > 0:
+		return ID{Ms: id.Ms - 1, Seq: math.MaxUint64}, true
+	}
+	return ID{}, false
+}

@@ -171,11 +171,21 @@ type Topic struct {
 	Settings TopicSettings
 	Declared bool // known from this program's settings alone, not from the registry
 	Bare     bool // the registry holds no setting of it
-	Err      error
+	// Codec is how the broker keeps the values of its messages, as the registry has
+	// it (storage.compression.type); "" where that does not say. It is no setting
+	// that this program acts on: values are moved as they are.
+	Codec string
+	Err   error
 }
 
 // Partition names one of the topic's partitions.
 func (t Topic) Partition(n int) Partition { return Partition{Topic: t.Name, Number: n, Plain: t.Plain} }
+
+// The names of a topic's codec in the registry.
+const (
+	codecKafka = "storage.compression.type"
+	codecCamel = "storageCompressionType"
+)
 
 // ResolveTopic makes a topic of its own settings (by Kafka's or Korvet's
 // name, as the registry has them) and the patterns: per setting the topic's
@@ -195,6 +205,7 @@ func ResolveTopic(name string, own map[string]string, patterns []TopicPattern) T
 		}
 	}
 	t.Bare = len(own) == 0
+	t.Codec = strings.TrimSpace(cmp.Or(own[codecKafka], own[codecCamel]))
 	t.apply(TopicSettingTable(), own, flat)
 	return t
 }

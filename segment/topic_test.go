@@ -133,3 +133,18 @@ func TestParseNumber(t *testing.T) {
 		t.Errorf("the largest number: %s, %v", n, err)
 	}
 }
+
+// The codec of values is told, and changes nothing else: not the settings, whose
+// record is kept, and not what a topic without settings is.
+func TestCodecIsNoSetting(t *testing.T) {
+	plain := ResolveTopic("orders", map[string]string{"retention.ms": "5"}, nil)
+	for name, want := range map[string]string{"storage.compression.type": "zstd", "storageCompressionType": "zstd", "compression.type": ""} {
+		topic := ResolveTopic("orders", map[string]string{"retention.ms": "5", name: " zstd "}, nil)
+		if topic.Codec != want || topic.Settings != plain.Settings || topic.Err != nil || topic.Bare {
+			t.Errorf("%s: %+v", name, topic)
+		}
+	}
+	if only := ResolveTopic("orders", map[string]string{"storage.compression.type": "who knows"}, nil); only.Err != nil || only.Codec != "who knows" {
+		t.Errorf("%+v", only)
+	}
+}

@@ -81,7 +81,7 @@ func (r *rig) heldByAnother() {
 func TestDocumentedACLSuffices(t *testing.T) {
 	r := newACLRig(t)
 	r.reload()
-	for _, args := range []string{"config check --connect", "run --once --dry-run", "status", "pause --topic orders", "run --once", "resume --topic orders", "run --once", "status"} {
+	for _, args := range []string{"config check --connect", "run --once --dry-run", "status", "pause --topic orders", "run --once", "resume --topic orders", "run --once", "status", "ls", "ls orders:0", "ls --compare", "describe orders:0/0"} {
 		if stdout, stderr, code := r.run(strings.Fields(args)...); code != 0 || stderr != "" {
 			t.Fatalf("%s: exit %d\n%s%s", args, code, stdout, stderr)
 		}

@@ -163,3 +163,11 @@ func (b *Broker) Remove(ctx context.Context, topic string, segments []Segment) e
 	}
 	return nil
 }
+
+// Forget removes the id that the program has given to this Redis.
+func (b *Broker) Forget(ctx context.Context) error {
+	if err := b.send(ctx, []rueidis.Completed{b.client.B().Unlink().Key(b.layout.ClusterKey()).Build()}); err != nil {
+		return fmt.Errorf("remove the cluster id: %w", err)
+	}
+	return nil
+}

@@ -54,36 +54,46 @@ func List(ctx context.Context, from Lister, l segment.Layout, p segment.Partitio
 	return g, nil
 }
 
-// All lists the whole root, folder by folder, in the order of the folders. It
-// ends at the first error. Objects that lie in no folder are in a Group whose
-// Folder is empty.
+// All lists the whole root, folder by folder, each once: a folder comes behind
+// those that lie in it, and otherwise in the order of their names. It ends at the
+// first error. Objects that lie in no folder are in a Group whose Folder is empty.
+// What is in memory is one folder, and those around it.
 func All(ctx context.Context, from Lister, l segment.Layout) iter.Seq2[Group, error] {
 	return func(yield func(Group, error) bool) {
-		var g Group
-		begun := false
+		var open []*Group // each lies in the one before
+		last := func() *Group { return open[len(open)-1] }
+		closed := func() bool {
+			g := last()
+			open = open[:len(open)-1]
+			g.sort()
+			return yield(*g, nil)
+		}
 		for info, err := range from.List(ctx, "") {
 			if err != nil {
 				yield(Group{}, fmt.Errorf("list the root: %w", err))
 				return
 			}
 			folder := folderOf(info.Key)
-			if begun && folder != g.Folder {
-				g.sort()
-				if !yield(g, nil) {
+			for len(open) > 0 && !last().around(folder) {
+				if !closed() {
 					return
 				}
 			}
-			if !begun || folder != g.Folder {
-				g, begun = Group{Folder: folder}, true
+			if len(open) == 0 || last().Folder != folder {
+				g := &Group{Folder: folder}
 				g.Partition, g.Known = l.PartitionOf(folder)
+				open = append(open, g)
 			}
-			g.add(info)
+			last().add(info)
 		}
-		if begun {
-			g.sort()
-			yield(g, nil)
+		for len(open) > 0 && closed() {
 		}
 	}
+}
+
+// around says whether a folder is this one, or lies in it.
+func (g *Group) around(folder string) bool {
+	return g.Folder == "" || folder == g.Folder || strings.HasPrefix(folder, g.Folder+"/")
 }
 
 // folderOf is all of a key before its last slash.

@@ -50,13 +50,14 @@ func (d *daemon) alive() error {
 	return nil
 }
 
-// checkOwner refuses a place that belongs to another namespace. A store that
+// checkOwner refuses a place that belongs to another namespace or cluster. A store that
 // can't be asked is no reason not to start: the first upload asks again.
 func (d *daemon) checkOwner(ctx context.Context, s *session) error {
 	err := checkOwner(ctx, s.store)
 	if err == nil || ctx.Err() != nil || errors.As(err, new(usageError)) {
 		return err
 	}
+	s.owner.settle(ctx)
 	d.journal.fails(partOwner, "the store does not say whom it belongs to; going on", err)
 	return nil
 }
@@ -196,7 +197,10 @@ func (d *daemon) work(ctx context.Context) error {
 			d.showMembers(v)
 		})
 	})
+	verifying := newBackgroundVerify(d)
+	watching.Go(func() { verifying.follow(ctx, s) })
 	offload.Loop(ctx, s.worker, s.turns, loopObservers{
+		verifying,
 		loopJournal{d.journal, s.dog.rest, func() bool { return ctx.Err() != nil }}, willing{d.metrics.LoopObserver()}, willing{boardLoop{d.board}},
 	})
 	return nil

@@ -208,5 +208,5 @@ func (d *demo) tidy(ctx context.Context) error {
 	for _, topic := range demoTopics() {
 		errs = append(errs, d.broker.Remove(ctx, topic.name, d.segments))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.broker.Forget(ctx))...)
 }

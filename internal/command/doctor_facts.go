@@ -41,7 +41,7 @@ func examine(ctx context.Context, cfg config.Config, d depth) []doctor.Finding {
 	if !d.brief && doctor.Unclaimed(place.facts) && redis.err == nil { // at a start the first upload may be under way
 		place.past = lookForObjects(ctx, cfg, d, topics)
 	}
-	all := append(redis.judge(cfg, d), place.judge(cfg, topics)...)
+	all := append(redis.judge(cfg, d), place.judge(cfg, topics, redis.cluster)...)
 	all = append(all, doctor.OfSettings(settingsFacts(cfg, topics))...)
 	return doctor.Sorted(all)
 }
@@ -51,6 +51,7 @@ type redisFacts struct {
 	err     error // it can't be reached
 	facts   redisstore.Facts
 	holders map[string]string // of the leases
+	cluster doctor.Cluster
 }
 
 func lookAtRedis(ctx context.Context, cfg config.Config, d depth) redisFacts {
@@ -69,8 +70,23 @@ func lookAtRedis(ctx context.Context, cfg config.Config, d depth) redisFacts {
 	})}
 	if !d.brief {
 		found.holders = holders(ctx, s, cfg.Lease)
+		found.cluster = whichCluster(ctx, s)
 	}
 	return found
+}
+
+// whichCluster is nothing where Redis does not say: that is the business of
+// other checks.
+func whichCluster(ctx context.Context, s *redisstore.Store) doctor.Cluster {
+	id, err := s.ClusterID(ctx)
+	if err != nil {
+		return doctor.Cluster{}
+	}
+	known, err := s.Known(ctx)
+	if err != nil {
+		return doctor.Cluster{}
+	}
+	return doctor.Cluster{Told: true, ID: id, Topics: len(known)}
 }
 
 func (r redisFacts) judge(cfg config.Config, d depth) []doctor.Finding {
@@ -157,7 +173,7 @@ func lookAtPlace(ctx context.Context, cfg config.Config, d depth) placeFacts {
 	return p
 }
 
-func (p placeFacts) judge(cfg config.Config, topics []segment.Topic) []doctor.Finding {
+func (p placeFacts) judge(cfg config.Config, topics []segment.Topic, of doctor.Cluster) []doctor.Finding {
 	if p.unset {
 		return doctor.UnsetStore()
 	}
@@ -165,7 +181,7 @@ func (p placeFacts) judge(cfg config.Config, topics []segment.Topic) []doctor.Fi
 		return doctor.NoStore(p.err)
 	}
 	all := doctor.OfStore(p.facts, doctor.StoreWant{
-		Namespace: cfg.Redis.Layout.Namespace, Retentions: retentions(cfg, p.facts, topics), Now: time.Now(), Past: p.past,
+		Namespace: cfg.Redis.Layout.Namespace, Retentions: retentions(cfg, p.facts, topics), Now: time.Now(), Past: p.past, Cluster: of,
 	})
 	if p.trials != nil {
 		kms := p.facts.Bucket != nil && p.facts.Bucket.Encryption.Value.KMS()

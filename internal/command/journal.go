@@ -145,6 +145,10 @@ func (j *journal) Follows() {
 // Lost implements offload.LoopObserver.
 func (j *journal) Lost(cause error) {
 	j.setStanding(false, false)
+	if to := lentTo(cause); to != "" {
+		j.log.Info("the lease is lent; this instance goes on when it is given back", zap.String("to", to))
+		return
+	}
 	if errNoShards(cause) {
 		j.log.Info("this instance has no shard any more; others do the work")
 		return

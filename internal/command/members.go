@@ -36,9 +36,20 @@ func (v *statusView) addMembers(ctx context.Context, s *session) {
 		v.Members = append(v.Members, memberView{ID: m.ID, Host: m.Host, Version: m.Version, Address: m.Address,
 			StartedAt: timeOf(m.StartedAt), SeenAt: timeOf(m.SeenAt), Shards: append([]int{}, m.Shards...), Of: m.Of})
 	}
+	if v.LentTo, err = lease.Asked(ctx, s.redis.Client(), s.cfg.Lease); err != nil {
+		v.Warnings = append(v.Warnings, "who has borrowed the lease is not known: "+leaseError(err).Error())
+	}
 	if text := disagreement(members, s.cfg.Lease.Shards); text != "" {
 		v.Warnings = append(v.Warnings, text)
 	}
+}
+
+// lentLines say who has borrowed the lease, for a person.
+func (v statusView) lentLines() []string {
+	if v.LentTo == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("the lease is lent to %.200q, or about to be: nobody else works until it is given back", v.LentTo)}
 }
 
 // timeOf is a time that somebody has written, in epoch ms; one that JSON has no

@@ -32,7 +32,7 @@ func TestFieldsOfJSON(t *testing.T) {
 	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "8", "no JSON")
 
 	mustPrint(t, call(t, rig.environ, "status", "--output", "json"), exitFault,
-		"at string", "eviction.max_memory float64", "eviction.policy string", "eviction.risk string", foundShape, "lag.bytes float64", "lag.local_headroom_seconds null", "lag.oldest_seconds float64", "lag.overdue float64", "lag.overdue_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.total_headroom_seconds null", "lag.unknown float64", "members[] empty",
+		"at string", "eviction.max_memory float64", "eviction.policy string", "eviction.risk string", foundShape, "lag.bytes float64", "lag.local_headroom_seconds null", "lag.oldest_seconds float64", "lag.overdue float64", "lag.overdue_seconds float64", "lag.segments float64", "lag.sla_met bool", "lag.sla_seconds float64", "lag.total_headroom_seconds null", "lag.unknown float64", "lent_to string", "members[] empty",
 		"partitions[].both float64", "partitions[].deleting float64", "partitions[].illegal float64", "partitions[].oldest_seconds float64", "partitions[].open float64",
 		"partitions[].partition float64", "partitions[].remote float64", "partitions[].remote_bytes float64",
 		"partitions[].remote_messages float64", "partitions[].sealed float64", "partitions[].topic string", "paused[] empty", problemShape, "registry string",

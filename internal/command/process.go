@@ -58,7 +58,8 @@ func (u usageError) Unwrap() error { return u.err }
 
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, p Process) int {
-	err := p.app().RunContext(ctx, p.Args)
+	app := p.app()
+	err := app.RunContext(ctx, optionsFirst(app, p.Args))
 	var usage usageError
 	var faults config.Faults
 	switch {

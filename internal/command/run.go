@@ -130,7 +130,7 @@ func (p Process) daemon(ctx context.Context, log *zap.Logger, settings *reloadin
 	return err
 }
 
-// checkOwner refuses a place that belongs to another namespace.
+// checkOwner refuses a place that belongs to another namespace or cluster.
 func checkOwner(ctx context.Context, s s3sink.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, ownerTime)
 	defer cancel()
@@ -153,6 +153,9 @@ func (p Process) once(c *cli.Context, cfg config.Config, log *zap.Logger) error 
 	report, led, err := lead(c.Context, cfg, bar, log)
 	bar.end()
 	if !led {
+		if to := lentTo(err); to != "" {
+			return p.nothingDone(c, fmt.Sprintf("the lease is lent to %s; nothing done", to))
+		}
 		if errors.Is(err, offload.ErrFollower) && cfg.Lease.Shards > 1 {
 			return p.nothingDone(c, fmt.Sprintf("other instances hold all %d shards; nothing done", cfg.Lease.Shards))
 		}

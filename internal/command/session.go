@@ -23,6 +23,8 @@ type session struct {
 	dog    *watchdog // of the worker's passes
 	pauses *pauseGate
 	limit  *uploadRate
+	owner  *cluster         // this Redis as the owner of the root
+	waits  func(why string) // told what borrow waits for; nil = nobody is
 }
 
 // connect opens a session. Redis has answered when it returns; the store is
@@ -38,8 +40,10 @@ func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, 
 	dog := newWatchdog(cfg.Ops.StallTimeout)
 	limit := newUploadRate(cfg.Worker.UploadRate, dog.hears)
 	var store s3sink.Store
+	owner := &cluster{}
 	if cfg.Store.URL != "" {
 		var err error
+		tell.Owner.Cluster = owner
 		tell.OnEvent, tell.Pace = dog.hearing(tell.OnEvent), limit.wait
 		if store, err = openStore(cfg, tell); err != nil {
 			return nil, usageError{err}
@@ -50,24 +54,26 @@ func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, 
 		closeStore(store)
 		return nil, err
 	}
+	owner.redis = redis
 	r := redisStore{redis}
 	pauses := newPauseGate(r)
 	ports := offload.Ports{
 		Registry: r, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
-		Gate: pauses, Pauses: pauses,
+		Pauses: pauses,
 	}
 	turns := newTurns(redis, cfg, dog.stalled)
-	ports.Share = turns.Share()
+	ports.Share, ports.Gate = turns.Share(), gateOf(turns, pauses)
 	return &session{
-		cfg: cfg, redis: redis, store: store, turns: turns, dog: dog, pauses: pauses, limit: limit,
+		cfg: cfg, redis: redis, store: store, turns: turns, dog: dog, pauses: pauses, limit: limit, owner: owner,
 		worker: offload.New(cfg.Worker, cfg.Redis.Layout, withFaults(dog.watch(counted(ports))), o),
 	}, nil
 }
 
 // openStore opens the store of a configuration, which tells what it does as the
-// options say.
+// options say. Without Owner.Cluster in them the namespace alone decides whose it
+// is.
 func openStore(cfg config.Config, o s3sink.Options) (s3sink.Store, error) {
-	o.Owner = s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace}
+	o.Owner.Namespace = cfg.Redis.Layout.Namespace
 	o.UserAgent = "korvet-offload/" + version().Version
 	return s3sink.Open(cfg.Store, o)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -24,6 +25,7 @@ type statusView struct {
 	Lag        lagView        `json:"lag"`
 	Removed    []removedView  `json:"removed"`
 	Members    []memberView   `json:"members"` // the instances that run
+	LentTo     string         `json:"lent_to"` // who has borrowed the lease, or waits for it; "" = nobody
 	Paused     []pauseView    `json:"paused"`
 	Eviction   evictionView   `json:"eviction"`
 	Warnings   []string       `json:"warnings"`
@@ -170,7 +172,7 @@ func (p Process) printStatus(format string, v statusView) error {
 			return err
 		}
 	}
-	if err := p.writeLines(append(memberLines(v.Members, v.At), v.pauses...)); err != nil {
+	if err := p.writeLines(slices.Concat(memberLines(v.Members, v.At), v.lentLines(), v.pauses)); err != nil {
 		return err
 	}
 	if err := p.printRemoved(v.Removed); err != nil {

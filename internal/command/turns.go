@@ -15,6 +15,7 @@ import (
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/lease"
 	"korvet-offload/offload"
+	"korvet-offload/segment"
 )
 
 // turns decides when this instance works, and on what, where there may be
@@ -24,6 +25,13 @@ type turns interface {
 	// AcquireOnce is Acquire for a single pass. It also returns the shards that
 	// other instances hold.
 	AcquireOnce(ctx context.Context) (lead context.Context, release func(context.Context) error, others []int, err error)
+	// Borrow is AcquireOnce for a verb that is not to wait until whoever leads has
+	// stopped: it asks for everything, and gets it when the jobs under way are done.
+	// tell is called with what is waited for, when that changes.
+	Borrow(ctx context.Context, who string, tell func(string)) (lead context.Context, giveBack func(context.Context) error, err error)
+	// Gate lets nothing begin while the lead is about to be lent; nil = Share does
+	// not either.
+	Gate() offload.Gate
 	// Share is the part of the work that is this instance's; nil = all of it.
 	Share() offload.Share
 	// Run shows the others that this instance is there, and shares the work with
@@ -59,6 +67,12 @@ func (s single) AcquireOnce(ctx context.Context) (context.Context, func(context.
 	return lead, release, nil, err
 }
 
+func (s single) Borrow(ctx context.Context, who string, tell func(string)) (context.Context, func(context.Context) error, error) {
+	return s.Lease.Borrow(ctx, who, tell)
+}
+
+func (s single) Gate() offload.Gate { return leaseGate{s.Lease} }
+
 func (s single) Share() offload.Share { return nil }
 
 func (s single) Run(ctx context.Context, told func(lease.View)) { s.presence.Run(ctx, told) }
@@ -86,7 +100,49 @@ func (s shared) AcquireOnce(ctx context.Context) (context.Context, func(context.
 	return lead, release, others, err
 }
 
+func (s shared) Borrow(ctx context.Context, who string, tell func(string)) (context.Context, func(context.Context) error, error) {
+	return s.Group.Borrow(ctx, who, tell)
+}
+
+func (s shared) Gate() offload.Gate { return nil }
+
 func (s shared) Share() offload.Share { return s.Group }
+
+// leaseGate lets nothing begin while a single lease is about to be lent.
+type leaseGate struct{ *lease.Lease }
+
+// Enter implements offload.Gate.
+func (g leaseGate) Enter(segment.Partition) (leave func(), ok bool) { return g.Lease.Enter() }
+
+// gates lets in what all of them let in.
+type gates []offload.Gate
+
+// Enter implements offload.Gate.
+func (all gates) Enter(p segment.Partition) (leave func(), ok bool) {
+	var leaves []func()
+	leave = func() {
+		for _, l := range slices.Backward(leaves) {
+			l()
+		}
+	}
+	for _, g := range all {
+		one, ok := g.Enter(p)
+		if !ok {
+			leave()
+			return nil, false
+		}
+		leaves = append(leaves, one)
+	}
+	return leave, true
+}
+
+// gateOf is the gate of a worker.
+func gateOf(t turns, pauses offload.Gate) offload.Gate {
+	if g := t.Gate(); g != nil {
+		return gates{g, pauses}
+	}
+	return pauses
+}
 
 // instances writes down what changes among the instances that run.
 type instances struct {
@@ -151,9 +207,19 @@ func disagreement(members []lease.Member, shards int) string {
 		shards, strings.Join(others, ", "))
 }
 
-// errNoShards says it of a leadership that ended for want of a share.
+// errNoShards says it of a leadership that ended for want of a share, or because
+// it was lent.
 func errNoShards(err error) bool {
 	return errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost)
+}
+
+// lentTo is to whom a leadership was lent that has ended by that; "" if it has
+// not.
+func lentTo(err error) string {
+	if lent := (*lease.LentError)(nil); errors.As(err, &lent) && !errors.Is(err, lease.ErrLost) {
+		return lent.To
+	}
+	return ""
 }
 
 // willing is an observer to whom it is no loss that an instance has no share any

@@ -26,10 +26,10 @@ func ofFolder(f s3sink.Facts, w StoreWant) []Finding {
 	switch {
 	case d.Missing:
 		all = append(all, skip("store.put", "make the folder to have it tried", "nothing is put where that would make the folder"))
-	case w.Past.Remote != "" && f.Owner == (s3sink.Answer[string]{}):
+	case w.Past.Remote != "" && f.Owner == (s3sink.Answer[s3sink.Marker]{}):
 		all = append(all, fail("store.owner", mountIt, "%s has no owner marker, and redis knows of %s: not mounted?", d.Path, w.Past))
 	default:
-		all = append(all, owner(f.Owner, w.Namespace))
+		all = append(all, owner(f.Owner, w))
 	}
 	return append(all, disk(d), space("store.space", d.Space))
 }
@@ -39,7 +39,7 @@ const mountIt = "mount the disk that has the objects, or mend korvet.storage.rem
 
 // Unclaimed says whether a folder looks as if no object ever was there.
 func Unclaimed(f s3sink.Facts) bool {
-	return f.Folder != nil && (f.Folder.Missing || f.Folder.Reach == nil && f.Owner == (s3sink.Answer[string]{}))
+	return f.Folder != nil && (f.Folder.Missing || f.Folder.Reach == nil && f.Owner == (s3sink.Answer[s3sink.Marker]{}))
 }
 
 // String names what Redis knows of, the surest first.

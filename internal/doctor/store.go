@@ -16,6 +16,14 @@ type StoreWant struct {
 	Retentions []Retention
 	Now        time.Time
 	Past       Past
+	Cluster    Cluster
+}
+
+// Cluster is what is known of which Redis this is. The zero Cluster is nothing.
+type Cluster struct {
+	Told   bool   // Redis has answered
+	ID     string // "" = it has none
+	Topics int    // that it remembers
 }
 
 // Past is what Redis says of objects that should be there. It is asked only where
@@ -53,7 +61,7 @@ func OfStore(f s3sink.Facts, w StoreWant) []Finding {
 		return all
 	}
 	return append(all,
-		region(b), owner(f.Owner, w.Namespace), versioning(b), expiry(b, w), unfinished(b), archive(b), lock(b, w), encryption(b), uploads(b, w.Now))
+		region(b), owner(f.Owner, w), versioning(b), expiry(b, w), unfinished(b), archive(b), lock(b, w), encryption(b), uploads(b, w.Now))
 }
 
 // CanTry says whether it makes sense to put something there.
@@ -126,19 +134,37 @@ func storeClock(skew s3sink.Answer[time.Duration]) Finding {
 	return good(id, "this host's clock is right to %s", skewWarn)
 }
 
-func owner(of s3sink.Answer[string], namespace string) Finding {
+func owner(of s3sink.Answer[s3sink.Marker], w StoreWant) Finding {
 	const id = "store.owner"
-	switch {
+	switch m := of.Value; {
 	case s3sink.ClassOf(of.Err) == s3sink.ClassInvalid:
 		return fail(id, "choose another prefix in korvet.storage.remote-path, or remove the marker if it is a mistake", "%s", of.Err)
 	case of.Err != nil:
 		return untold(id, "s3:GetObject", of.Err)
-	case of.Value == "":
-		return good(id, "nobody's yet: the first upload claims it for namespace %s", namespace)
-	case of.Value != namespace:
-		return fail(id, "give each namespace a prefix of its own in korvet.storage.remote-path", "it belongs to namespace %q, and this is namespace %q", of.Value, namespace)
+	case m.Namespace == "":
+		return good(id, "nobody's yet: the first upload claims it for namespace %s", w.Namespace)
+	case m.Namespace != w.Namespace:
+		return fail(id, "give each namespace a prefix of its own in korvet.storage.remote-path", "it belongs to namespace %q, and this is namespace %q", m.Namespace, w.Namespace)
+	case m.Cluster == "" || !w.Cluster.Told:
+		return good(id, "namespace %s", m.Namespace)
 	}
-	return good(id, "namespace %s", namespace)
+	return ownCluster(of.Value, w.Cluster)
+}
+
+// ownCluster judges a root of the right namespace whose marker names a cluster.
+func ownCluster(m s3sink.Marker, c Cluster) Finding {
+	const id = "store.owner"
+	switch {
+	case c.ID == m.Cluster:
+		return good(id, "namespace %s of this redis", m.Namespace)
+	case c.ID == "" && c.Topics == 0:
+		return fail(id, "rebuild the manifests with korvet-offload restore --manifests, or take the root over with korvet-offload restore --claim",
+			"it belongs to cluster %q; redis has no cluster id and remembers no topic: it was emptied, or it is another one", m.Cluster)
+	case c.ID == "":
+		return good(id, "namespace %s; redis takes the cluster id over at the next start", m.Namespace)
+	}
+	return fail(id, "give each Redis a prefix of its own in korvet.storage.remote-path; korvet-offload restore --claim takes over the root of a Redis that is gone",
+		"it belongs to cluster %q, and this redis is cluster %q", m.Cluster, c.ID)
 }
 
 func versioning(b s3sink.BucketFacts) Finding {

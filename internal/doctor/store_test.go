@@ -16,7 +16,7 @@ func storeError(class s3sink.Class) error {
 
 // fine is a bucket about which there is nothing to say.
 func fine() s3sink.Facts {
-	return s3sink.Facts{Owner: s3sink.Answer[string]{Value: "korvet"}, Bucket: &s3sink.BucketFacts{
+	return s3sink.Facts{Owner: s3sink.Answer[s3sink.Marker]{Value: s3sink.Marker{Namespace: "korvet"}}, Bucket: &s3sink.BucketFacts{
 		Name: "b", Prefix: "root/", Secure: true, Region: "eu-west-1", Located: "eu-west-1",
 		Lifecycle: s3sink.Answer[[]s3sink.LifecycleRule]{Value: []s3sink.LifecycleRule{{ID: "abort", AbortDays: 7, NoncurrentDays: 7}}},
 	}}
@@ -69,8 +69,21 @@ func TestBuckets(t *testing.T) {
 		{"store.clock", func(f *s3sink.Facts, _ *StoreWant) { f.Bucket.Skew.Value = 10 * time.Second }, Warn, "10s ahead"},
 		{"store.clock", func(f *s3sink.Facts, _ *StoreWant) { f.Bucket.Skew.Value = -time.Hour }, Fail, "1h0m0s behind"},
 		{"store.clock", func(f *s3sink.Facts, _ *StoreWant) { f.Bucket.Skew.Err = errors.New("none") }, Skipped, "time"},
-		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Value = "other" }, Fail, `"other"`},
-		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Value = "" }, OK, "nobody"},
+		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Value.Namespace = "other" }, Fail, `"other"`},
+		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Value.Namespace = "" }, OK, "nobody"},
+		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Value.Cluster = "a" }, OK, "namespace korvet"},
+		{"store.owner", func(f *s3sink.Facts, w *StoreWant) {
+			f.Owner.Value.Cluster, w.Cluster = "a", Cluster{Told: true, ID: "a"}
+		}, OK, "of this redis"},
+		{"store.owner", func(f *s3sink.Facts, w *StoreWant) {
+			f.Owner.Value.Cluster, w.Cluster = "a", Cluster{Told: true}
+		}, Fail, "it was emptied"},
+		{"store.owner", func(f *s3sink.Facts, w *StoreWant) {
+			f.Owner.Value.Cluster, w.Cluster = "a", Cluster{Told: true, Topics: 1}
+		}, OK, "takes the cluster id over"},
+		{"store.owner", func(f *s3sink.Facts, w *StoreWant) {
+			f.Owner.Value.Cluster, w.Cluster = "a", Cluster{Told: true, ID: "b", Topics: 1}
+		}, Fail, `this redis is cluster "b"`},
 		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Err = storeError(s3sink.ClassInvalid) }, Fail, "prefix"},
 		{"store.owner", func(f *s3sink.Facts, _ *StoreWant) { f.Owner.Err = storeError(s3sink.ClassDenied) }, Skipped, "s3:GetObject"},
 		{"store.versioning", func(f *s3sink.Facts, _ *StoreWant) { f.Bucket.Versioning.Value = s3sink.VersioningEnabled }, OK, "a rule removes"},
@@ -194,19 +207,19 @@ func TestAdviceIsGivenOnce(t *testing.T) {
 func TestFoldersThatAreNotMounted(t *testing.T) {
 	for i, tt := range []struct {
 		folder s3sink.FolderFacts
-		owner  s3sink.Answer[string]
+		owner  s3sink.Answer[s3sink.Marker]
 		past   Past
 		id     string
 		want   Verdict
 		word   string
 	}{
-		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{}, "store.reach", OK, "the first upload makes it"},
-		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{Topics: 2}, "store.reach", Warn, "2 topics that it has worked on: not mounted?"},
-		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[string]{}, Past{Remote: "orders:0/1", Topics: 2}, "store.reach", Fail, "segment orders:0/1: not mounted?"},
-		{s3sink.FolderFacts{Missing: true, Reach: storeError(s3sink.ClassNoBucket)}, s3sink.Answer[string]{}, Past{Topics: 1}, "store.reach", Fail, "not mounted?"},
-		{s3sink.FolderFacts{}, s3sink.Answer[string]{}, Past{Remote: "orders:0/1"}, "store.owner", Fail, "no owner marker"},
-		{s3sink.FolderFacts{}, s3sink.Answer[string]{}, Past{Topics: 1}, "store.owner", OK, "nobody's yet"},
-		{s3sink.FolderFacts{}, s3sink.Answer[string]{Value: "korvet"}, Past{Remote: "orders:0/1"}, "store.owner", OK, "namespace korvet"},
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[s3sink.Marker]{}, Past{}, "store.reach", OK, "the first upload makes it"},
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[s3sink.Marker]{}, Past{Topics: 2}, "store.reach", Warn, "2 topics that it has worked on: not mounted?"},
+		{s3sink.FolderFacts{Missing: true}, s3sink.Answer[s3sink.Marker]{}, Past{Remote: "orders:0/1", Topics: 2}, "store.reach", Fail, "segment orders:0/1: not mounted?"},
+		{s3sink.FolderFacts{Missing: true, Reach: storeError(s3sink.ClassNoBucket)}, s3sink.Answer[s3sink.Marker]{}, Past{Topics: 1}, "store.reach", Fail, "not mounted?"},
+		{s3sink.FolderFacts{}, s3sink.Answer[s3sink.Marker]{}, Past{Remote: "orders:0/1"}, "store.owner", Fail, "no owner marker"},
+		{s3sink.FolderFacts{}, s3sink.Answer[s3sink.Marker]{}, Past{Topics: 1}, "store.owner", OK, "nobody's yet"},
+		{s3sink.FolderFacts{}, s3sink.Answer[s3sink.Marker]{Value: s3sink.Marker{Namespace: "korvet"}}, Past{Remote: "orders:0/1"}, "store.owner", OK, "namespace korvet"},
 	} {
 		w := wanted()
 		w.Past = tt.past
@@ -219,7 +232,7 @@ func TestFoldersThatAreNotMounted(t *testing.T) {
 				t.Errorf("%d: %+v", i, f)
 			}
 		}
-		if got, want := Unclaimed(facts), tt.folder.Missing || tt.owner.Value == ""; got != want {
+		if got, want := Unclaimed(facts), tt.folder.Missing || tt.owner.Value.Namespace == ""; got != want {
 			t.Errorf("%d: unclaimed %t", i, got)
 		}
 	}

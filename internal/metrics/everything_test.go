@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"korvet-offload/internal/scrub"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
@@ -59,10 +60,12 @@ func everything(b *bench) {
 	store(b)
 	ports(b)
 	b.UploadWaited(time.Second)
+	b.VerifyRead(1, 7)
 	loop.Lost(errors.New("gone"))
 	loop.Leads()
 	o.Planned(p)
 	loop.Passed(report, nil)
+	b.Verified(map[scrub.Kind]int64{scrub.Gap: 2})
 }
 
 func store(b *bench) {

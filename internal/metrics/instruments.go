@@ -14,6 +14,7 @@ type instruments struct {
 	archiveSegments, archiveBytes               prometheus.Counter
 	archiveMessages, sourceBytes                prometheus.Counter
 	savedBytes, uploadBytes, damagedObjects     prometheus.Counter
+	verifyObjects, verifyBytes                  prometheus.Counter
 	archiveFailures, workerFailures             counters
 	outcomesTotal, lateAppends, guardRejections counters
 	leaderChanges, s3Calls, s3Retries           counters
@@ -33,6 +34,7 @@ func newInstruments(reg prometheus.Registerer) instruments {
 		archiveFailures: m.counters(archiveFailures), workerFailures: m.counters(workerFailures),
 		outcomesTotal: m.counters(outcomesTotal), lateAppends: m.counters(lateAppends), guardRejections: m.counters(guardRejections),
 		leaderChanges: m.counters(leaderChanges), s3Calls: m.counters(s3Calls), s3Retries: m.counters(s3Retries),
+		verifyObjects: m.counter(verifyObjects), verifyBytes: m.counter(verifyBytes),
 		throttleSeconds: throttled, rateWaits: throttled.of(causeRate),
 	}
 }

@@ -60,6 +60,11 @@ const (
 	maxMemory    = "korvet_storage_redis_max_memory_bytes"
 	evictionRisk = "korvet_storage_redis_eviction_risk"
 
+	verifyFindings  = "korvet_storage_verify_findings"
+	verifyCompleted = "korvet_storage_verify_last_completed_timestamp_seconds"
+	verifyObjects   = "korvet_storage_verify_objects_total"
+	verifyBytes     = "korvet_storage_verify_bytes_total"
+
 	s3Calls         = "korvet_storage_s3_calls_total"
 	s3Seconds       = "korvet_storage_s3_seconds"
 	s3Retries       = "korvet_storage_s3_retries_total"

@@ -42,7 +42,7 @@ func (m metric) typeText() string {
 // scopeText says when a metric is there.
 func (m metric) scopeText() string {
 	switch m.scope {
-	case withScan, withSuccess:
+	case withScan, withSuccess, withVerify:
 		return " *(leader)*"
 	case perTopic:
 		return " *(leader, metrics.topics)*"

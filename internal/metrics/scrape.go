@@ -51,6 +51,9 @@ func (s *scrape) all(up bool) []prometheus.Metric {
 	v.set(applicationBuild, 1, s.r.opt.Version, s.r.opt.Revision, s.r.opt.Go)
 	v.worker()
 	v.redis()
+	if v.state.verified != nil {
+		v.verified(v.state.verified)
+	}
 	if v.state.found != nil {
 		v.found(v.state.found)
 		v.backlog(v.state.found)

@@ -21,6 +21,7 @@ type state struct {
 	memory       fill
 	topics       slots
 	archived     map[string]*amount // by the label of the topic
+	verified     *verified          // nil: this instance does not lead, or has not verified all yet
 	found        *found             // nil: this instance does not lead, or has not scanned yet
 }
 
@@ -50,7 +51,7 @@ func newState(o Options) state {
 }
 
 // follow forgets what only a leader knows.
-func (s *state) follow() { s.leads, s.found = false, nil }
+func (s *state) follow() { s.leads, s.found, s.verified = false, nil, nil }
 
 // planned takes a scan. What could not be worked on in the last pass is not
 // known to work until it was tried again.

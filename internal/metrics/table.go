@@ -19,6 +19,7 @@ const (
 	withScan     scope = "scan"     // while this instance leads, from its first scan on
 	perTopic     scope = "topics"   // the same, and not with metrics.topics false
 	withSuccess  scope = "success"  // while this instance leads, from the first pass on that was not given up
+	withVerify   scope = "verify"   // while this instance leads, from the first background verify on that came to its end
 	withMemory   scope = "memory"   // once Redis has said what memory it uses
 	withEviction scope = "eviction" // once Redis was asked what it may evict
 )
@@ -47,7 +48,7 @@ func (l label) admits(value string) bool { return l.values == nil || slices.Cont
 
 // table lists every metric, in the order of the documentation.
 func table() []metric {
-	return slices.Concat(brokerTable(), archiveTable(), lagTable(), stateTable(), topicTable(), workerTable(), redisTable(), storeTable())
+	return slices.Concat(brokerTable(), archiveTable(), lagTable(), stateTable(), topicTable(), workerTable(), verifyTable(), redisTable(), storeTable())
 }
 
 // chapter is a part of the documentation.
@@ -64,6 +65,7 @@ func chapters() []chapter {
 		{"What there is, and what is stuck", stateTable()},
 		{"Per topic", topicTable()},
 		{"The worker", workerTable()},
+		{"Verify in the background", verifyTable()},
 		{"Redis", redisTable()},
 		{"The store", storeTable()},
 	}

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// certificate is that of the server, read again when its files change. Safe for
+// Certificate is that of a server, read again when its files change. Safe for
 // concurrent use.
-type certificate struct {
+type Certificate struct {
 	certFile, keyFile string
+	settings          string // that name the files
 	bad               func(error)
 
 	mu   sync.Mutex
@@ -26,9 +27,11 @@ type stamp struct {
 	size     int64
 }
 
-// openCertificate reads the files for the first time.
-func openCertificate(certFile, keyFile string, bad func(error)) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile, bad: bad}
+// OpenCertificate reads the files for the first time. Settings are the names of
+// the settings that name them, for errors. Bad is told when the files have changed
+// and can't be used, once for each cause; the certificate before goes on.
+func OpenCertificate(certFile, keyFile, settings string, bad func(error)) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, settings: settings, bad: bad}
 	seen, err := c.stamps()
 	if err == nil {
 		err = c.read(seen)
@@ -39,9 +42,9 @@ func openCertificate(certFile, keyFile string, bad func(error)) (*certificate, e
 	return c, nil
 }
 
-// get is what tls.Config asks at every handshake. Whoever changes the files may
+// Get is what tls.Config asks at every handshake. Whoever changes the files may
 // change one after the other; until both fit, the old one serves.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen, err := c.stamps()
@@ -58,23 +61,23 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.now, nil
 }
 
-func (c *certificate) read(seen [2]stamp) error {
+func (c *Certificate) read(seen [2]stamp) error {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		return fmt.Errorf("read the certificate %s with its key %s (korvet.storage.offload.http.cert-file, .key-file): %w", c.certFile, c.keyFile, err)
+		return fmt.Errorf("read the certificate %s with its key %s (%s): %w", c.certFile, c.keyFile, c.settings, err)
 	}
 	c.now, c.seen = &pair, seen
 	return nil
 }
 
-func (c *certificate) stamps() (s [2]stamp, err error) {
+func (c *Certificate) stamps() (s [2]stamp, err error) {
 	for i, file := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(file)
 		if err != nil {
-			return s, fmt.Errorf("look at the certificate (korvet.storage.offload.http.cert-file, .key-file): %w", err)
+			return s, fmt.Errorf("look at the certificate (%s): %w", c.settings, err)
 		}
 		if !info.Mode().IsRegular() { // reading it might never end
-			return s, fmt.Errorf("look at the certificate (korvet.storage.offload.http.cert-file, .key-file): %s is no file", file)
+			return s, fmt.Errorf("look at the certificate (%s): %s is no file", c.settings, file)
 		}
 		s[i] = stamp{info.ModTime(), info.Size()}
 	}

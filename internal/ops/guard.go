@@ -40,7 +40,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		switch {
 		case g.token == "" && changes(r):
 			answer(w, http.StatusForbidden, "nothing can be changed: no token is configured (korvet.storage.offload.http.token)")
-		case g.token == "" && rebound(r):
+		case g.token == "" && Rebound(r):
 			answer(w, http.StatusMisdirectedRequest, "this server is asked for by a name that is not its own: use 127.0.0.1 or localhost, or configure a token (korvet.storage.offload.http.token)")
 		case g.token == "":
 			next.ServeHTTP(w, r)
@@ -58,10 +58,10 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// rebound says whether a request came over the loopback interface for a name that
+// Rebound says whether a request came over the loopback interface for a name that
 // means another host. A web page could have made a browser send it, by a name of
 // its own that it has let point here, and read the answer.
-func rebound(r *http.Request) bool {
+func Rebound(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok || !local.IP.IsLoopback() {
 		return false
@@ -84,14 +84,19 @@ func isStatic(r *http.Request) bool {
 func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // bearer says whether a request shows the token.
-func (g *guard) bearer(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && g.isToken(strings.TrimSpace(token))
+func (g *guard) bearer(r *http.Request) bool { return Bearer(r, g.token) }
+
+func (g *guard) isToken(shown string) bool { return sameText(shown, g.token) }
+
+// Bearer says whether a request shows a token.
+func Bearer(r *http.Request, token string) bool {
+	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && sameText(strings.TrimSpace(shown), token)
 }
 
-// isToken compares in a time that says nothing, not even of the length.
-func (g *guard) isToken(shown string) bool {
-	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(g.token))
+// sameText compares in a time that says nothing, not even of the length.
+func sameText(shown, token string) bool {
+	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 

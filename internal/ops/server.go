@@ -74,11 +74,11 @@ func Serve(ctx context.Context, c Config, h *Health, m Mounts, e Events) error {
 		// The library's log says what clients do, who may be anybody, as often as they like.
 		ErrorLog: zap.NewStdLog(zap.NewNop())}
 	if c.CertFile != "" {
-		cert, err := openCertificate(c.CertFile, c.KeyFile, e.BadCertificate)
+		cert, err := OpenCertificate(c.CertFile, c.KeyFile, "korvet.storage.offload.http.cert-file, .key-file", e.BadCertificate)
 		if err != nil {
 			return err
 		}
-		s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get}
+		s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.Get}
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
 	if err != nil {

@@ -63,48 +63,57 @@ func chunkStart(m *format.ColumnMetaData) int64 {
 	return m.DataPageOffset
 }
 
-// checkPages walks over the page headers of a column chunk that has passed
-// checkChunk.
-func checkPages(r io.ReaderAt, m *format.ColumnMetaData) error {
+// pageHead is what the header of a page says.
+type pageHead struct {
+	size   int64 // of the page with its header, bytes
+	values int64
+}
+
+// checkPages walks over the page headers of a part of a column chunk that has
+// passed checkChunk.
+func checkPages(r io.ReaderAt, where Extent, m *format.ColumnMetaData) ([]pageHead, error) {
 	var head [maxPageHeader]byte
-	at, end := chunkStart(m), chunkStart(m)+m.TotalCompressedSize
+	var found []pageHead
+	at, end := where.At, where.At+where.Size
 	for at < end {
 		n := min(end-at, maxPageHeader)
 		if err := readAt(r, head[:n], at); err != nil {
-			return err
+			return nil, err
 		}
-		size, err := checkPage(head[:n], end-at, m.NumValues)
+		page, err := checkPage(head[:n], end-at, m.NumValues)
 		if err != nil {
-			return fmt.Errorf("%w: page at %d: %w", ErrDamaged, at, err)
+			return nil, fmt.Errorf("%w: page at %d: %w", ErrDamaged, at, err)
 		}
-		at += size
+		found = append(found, page)
+		at += page.size
 	}
-	return nil
+	return found, nil
 }
 
-// checkPage returns the size of the page that begins with head, in a chunk
-// that has left bytes from there on.
-func checkPage(head []byte, left, values int64) (int64, error) {
+// checkPage looks at the page that begins with head, in a stretch that has left
+// bytes from there on.
+func checkPage(head []byte, left, values int64) (pageHead, error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(head)
 	var h format.PageHeader
 	if err := thrift.NewDecoder(reader).Decode(&h); err != nil {
-		return 0, fmt.Errorf("read header: %w", err)
+		return pageHead{}, fmt.Errorf("read header: %w", err)
 	}
 	body := reader.BytesRead()
 	packed, plain := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
 	if packed <= 0 || int64(body)+packed > left {
-		return 0, fmt.Errorf("%d bytes where %d are left", packed, left-int64(body))
+		return pageHead{}, fmt.Errorf("%d bytes where %d are left", packed, left-int64(body))
 	}
 	// A Snappy block begins with the length of what it holds.
 	length, n := binary.Uvarint(head[body:])
 	if n <= 0 || int64(length) != plain || plain/expansion > packed {
-		return 0, fmt.Errorf("%d bytes can't hold %d", packed, plain)
+		return pageHead{}, fmt.Errorf("%d bytes can't hold %d", packed, plain)
 	}
+	page := pageHead{size: int64(body) + packed, values: int64(h.DataPageHeader.V.NumValues)}
 	switch {
 	case h.Type == format.DictionaryPage && int64(h.DictionaryPageHeader.V.NumValues) <= plain/4:
-	case h.Type == format.DataPage && int64(h.DataPageHeader.V.NumValues) <= values:
+	case h.Type == format.DataPage && page.values <= values:
 	default:
-		return 0, fmt.Errorf("%s that is not expected, or has more values than the column", h.Type)
+		return pageHead{}, fmt.Errorf("%s that is not expected, or has more values than the column", h.Type)
 	}
-	return int64(body) + packed, nil
+	return page, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -13,25 +14,32 @@ import (
 
 // File is an opened segment file. It may be read by several goroutines at once.
 type File struct {
-	source io.ReaderAt
-	lib    *parquet.File
-	meta   Meta
+	source   io.ReaderAt
+	lib      *parquet.File
+	meta     Meta
+	pagesEnd int64 // where the page index begins
+	footer   int64 // where it ends
+
+	indexing sync.Mutex
+	index    []byte // nil before it is read
 }
 
 // Open reads the footer of a file of size bytes and checks that it is a whole
 // segment file: magic, footer, schema, version, that row groups and metadata
 // agree on the number of rows, and that every column lies inside the file. It
-// does not read the pages; Read checks those.
+// does not read the pages; Read checks those, and also how the file begins if r
+// is far away (has a method Want, as objectfile.Reader).
 func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	defer rescue(&err)
 	footer, err := checkFrame(r, size)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFooter(r, footer, size); err != nil {
+	end, err := checkFooter(r, footer, size)
+	if err != nil {
 		return nil, err
 	}
-	lib, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	lib, err := parquet.OpenFile(end, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.SkipMagicBytes(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
 	}
@@ -48,7 +56,7 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	if err := checkChunks(lib, footer); err != nil {
 		return nil, err
 	}
-	return &File{source: r, lib: lib, meta: meta}, nil
+	return &File{source: r, lib: lib, meta: meta, pagesEnd: pagesEnd(lib), footer: footer}, nil
 }
 
 // Check opens a finished file, checks that it is that of the segment, and
@@ -82,18 +90,19 @@ func checkFrame(r io.ReaderAt, size int64) (footer int64, err error) {
 	if size < int64(len(magic)+trailer) {
 		return 0, fmt.Errorf("%w: %d bytes, fewer than any Parquet file has", ErrDamaged, size)
 	}
-	var head [len(magic)]byte
-	var tail [trailer]byte
-	if err := readAt(r, head[:], 0); err != nil {
-		return 0, err
+	if _, far := r.(wanter); !far {
+		if err := checkHead(r); err != nil {
+			return 0, err
+		}
 	}
+	var tail [trailer]byte
 	if err := readAt(r, tail[:], size-int64(trailer)); err != nil {
 		return 0, err
 	}
-	if string(head[:]) != magic {
-		return 0, fmt.Errorf("%w: it begins with %q, a Parquet file with %q", ErrNotSegmentFile, head[:], magic)
-	}
 	if string(tail[4:]) != magic {
+		if err := checkHead(r); err != nil {
+			return 0, err // not one that was cut short
+		}
 		return 0, fmt.Errorf("%w: it ends with %q and not with %q: cut short", ErrDamaged, tail[4:], magic)
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[:]))
@@ -104,16 +113,41 @@ func checkFrame(r io.ReaderAt, size int64) (footer int64, err error) {
 	return footer, nil
 }
 
-// checkFooter looks whether all that the footer announces is there.
-func checkFooter(r io.ReaderAt, at, size int64) error {
-	footer := make([]byte, size-int64(trailer)-at)
-	if err := readAt(r, footer, at); err != nil {
+// checkHead looks at how the file begins.
+func checkHead(r io.ReaderAt) error {
+	var head [len(magic)]byte
+	if err := readAt(r, head[:], 0); err != nil {
 		return err
 	}
-	if err := checkCompact(footer); err != nil {
-		return fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
+	if string(head[:]) != magic {
+		return fmt.Errorf("%w: it begins with %q, a Parquet file with %q", ErrNotSegmentFile, head[:], magic)
 	}
 	return nil
+}
+
+// checkFooter looks whether all that the footer announces is there, and returns
+// the end of the file.
+func checkFooter(r io.ReaderAt, at, size int64) (*memory, error) {
+	end := new(memory)
+	if err := end.fill(r, []Extent{{At: at, Size: size - at}}); err != nil {
+		return nil, err
+	}
+	if err := checkCompact(end.buf[:size-at-int64(trailer)]); err != nil {
+		return nil, fmt.Errorf("%w: read footer: %w", ErrDamaged, err)
+	}
+	return end, nil
+}
+
+// pagesEnd is where the last page ends.
+func pagesEnd(lib *parquet.File) int64 {
+	end := int64(len(magic))
+	for _, g := range lib.Metadata().RowGroups {
+		for c := range g.Columns {
+			m := &g.Columns[c].MetaData
+			end = max(end, chunkStart(m)+m.TotalCompressedSize)
+		}
+	}
+	return end
 }
 
 func readAt(r io.ReaderAt, b []byte, at int64) error {

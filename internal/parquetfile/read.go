@@ -23,13 +23,22 @@ const (
 // that ids ascend, and that first and last id and their number are those of
 // the footer. It ends with the first error of its own, of fn, or of ctx.
 func (f *File) Read(ctx context.Context, fn func(*segment.Page) error) error {
-	s := &scan{fn: fn}
-	for i, g := range f.lib.RowGroups() {
-		if err := f.checkPages(i); err != nil {
+	s, in, loads := newScan(fn), newInput(f.source), f.all()
+	if in.far != nil && len(loads) > 0 {
+		// Open has left it away, to save a request.
+		loads[0].extents = append([]Extent{{At: 0, Size: int64(len(magic))}}, loads[0].extents...)
+	}
+	in.want(loads)
+	for i, l := range loads {
+		from, err := in.load(l)
+		if err == nil && i == 0 {
+			err = checkHead(from)
+		}
+		if err != nil {
 			return fmt.Errorf("read row group %d: %w", i, err)
 		}
-		if err := s.group(ctx, g); err != nil {
-			return fmt.Errorf("read row group %d: %w", i, err)
+		if err := f.scanRun(ctx, s, from, &l.runs[0]); err != nil {
+			return err
 		}
 	}
 	if err := s.emit(ctx); err != nil {
@@ -42,33 +51,84 @@ func (f *File) Read(ctx context.Context, fn func(*segment.Page) error) error {
 	return nil
 }
 
-// checkPages checks the page headers of a row group before the library
-// believes them.
-func (f *File) checkPages(group int) (err error) {
+// scanRun decodes a run that was loaded.
+func (f *File) scanRun(ctx context.Context, s *scan, from io.ReaderAt, r *run) error {
+	err := f.checkRun(from, r)
+	if err == nil {
+		err = s.run(ctx, f.lib.RowGroups()[r.group], from, r)
+	}
+	if err != nil {
+		return fmt.Errorf("read row group %d: %w", r.group, err)
+	}
+	return nil
+}
+
+// checkRun checks the page headers of a run before the library believes them,
+// and against the index, if it was read.
+func (f *File) checkRun(from io.ReaderAt, r *run) (err error) {
 	defer rescue(&err)
-	chunks := f.lib.Metadata().RowGroups[group].Columns
+	chunks := f.lib.Metadata().RowGroups[r.group].Columns
+	var keys []pageHead
 	for c := range chunks {
-		if err := checkPages(f.source, &chunks[c].MetaData); err != nil {
+		m := &chunks[c].MetaData
+		if _, err := checkPages(from, r.cols[c].dict, m); err != nil {
 			return fmt.Errorf("column %d: %w", c, err)
+		}
+		heads, err := checkPages(from, r.cols[c].pages, m)
+		if err == nil && r.blocks != nil {
+			err = checkHeads(r.blocks, heads, c, keys)
+		}
+		if err != nil {
+			return fmt.Errorf("column %d: %w", c, err)
+		}
+		if c == colKey {
+			keys = heads
 		}
 	}
 	return nil
 }
 
-// scan is the state of one Read.
-type scan struct {
-	fn   func(*segment.Page) error
-	page segment.Page
-	seen segment.Contents
+// checkHeads holds the pages of a column against the index: their sizes, the
+// number of ids, and that there are as many values as names.
+func checkHeads(blocks []block, heads []pageHead, c int, keys []pageHead) error {
+	if len(heads) != len(blocks) {
+		return fmt.Errorf("%w: %d pages where the index has %d", ErrDamaged, len(heads), len(blocks))
+	}
+	for i, h := range heads {
+		if want := blocks[i].pages[c].Size; h.size != want {
+			return fmt.Errorf("%w: a page of %d bytes where the index says %d", ErrDamaged, h.size, want)
+		}
+		want := h.values
+		switch c {
+		case colID:
+			want = blocks[i].rows
+		case colValue:
+			want = keys[i].values
+		}
+		if h.values != want {
+			return fmt.Errorf("%w: a page of %d values, and %d belong there", ErrDamaged, h.values, want)
+		}
+	}
+	return nil
 }
 
-func (s *scan) group(ctx context.Context, g parquet.RowGroup) error {
-	cols, err := openColumns(g)
+// scan is the state of one reading.
+type scan struct {
+	fn    func(*segment.Page) error
+	first func(segment.ID) error // sees the first id before fn does; may be nil
+	page  *segment.Page
+	seen  segment.Contents
+}
+
+func newScan(fn func(*segment.Page) error) *scan { return &scan{fn: fn, page: new(segment.Page)} }
+
+func (s *scan) run(ctx context.Context, g parquet.RowGroup, from io.ReaderAt, r *run) error {
+	cols, err := openColumns(g, from, r)
 	if err != nil {
 		return err
 	}
 	defer cols.close()
-	for range g.NumRows() {
+	for range r.rows {
 		if err := s.entry(cols); err != nil {
 			return err
 		}
@@ -89,7 +149,7 @@ func (s *scan) emit(ctx context.Context) error {
 	if s.page.Len() == 0 {
 		return nil
 	}
-	if err := s.fn(&s.page); err != nil {
+	if err := s.fn(s.page); err != nil {
 		return err
 	}
 	s.page.Reset()
@@ -135,6 +195,11 @@ func (s *scan) id(ids *cursor) error {
 	}
 	if s.seen.Count == 0 {
 		s.seen.FirstID = id
+		if s.first != nil {
+			if err := s.first(id); err != nil {
+				return err
+			}
+		}
 	}
 	s.seen.LastID = id
 	s.seen.Count++
@@ -145,11 +210,15 @@ func (s *scan) id(ids *cursor) error {
 // cursors are the columns of one row group.
 type cursors [columns]cursor
 
-func openColumns(g parquet.RowGroup) (c *cursors, err error) {
+func openColumns(g parquet.RowGroup, from io.ReaderAt, r *run) (c *cursors, err error) {
 	defer rescue(&err)
 	c = new(cursors)
 	for i, chunk := range g.ColumnChunks() {
-		c[i].pages = chunk.Pages()
+		file, ok := chunk.(*parquet.FileColumnChunk)
+		if !ok {
+			return nil, fmt.Errorf("column %d is a %T", i, chunk)
+		}
+		c[i].pages = file.PagesFrom(splice{from, r.base[i], r.cols[i]})
 	}
 	return c, nil
 }

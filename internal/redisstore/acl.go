@@ -47,6 +47,7 @@ func (s *Store) deniedReads(ctx context.Context, topic string) (denied []string)
 		{"HGETALL", l.TopicKey(topic), b().Hgetall().Key(l.TopicKey(topic)).Build()},
 		{"HGETALL", l.KnownKey(), b().Hgetall().Key(l.KnownKey()).Build()},
 		{"HGETALL", l.PausedKey(), b().Hgetall().Key(l.PausedKey()).Build()},
+		{"GET", l.ClusterKey(), b().Get().Key(l.ClusterKey()).Build()},
 		{"TIME", "", b().Time().Build()},
 	}
 	for _, key := range s.checkManifests(topic) {
@@ -139,7 +140,11 @@ func (s *Store) deniedWrites(ctx context.Context, topic string) (denied []string
 		denied = append(denied, s.askDenied(ctx, key, "XTRIM MINID 0")...)
 	}
 	denied = append(denied, s.askDenied(ctx, l.MembersKey(), "HGETALL", "HSET f v", "HDEL f")...)
-	return append(denied, s.askDenied(ctx, s.checkLease(), "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
+	denied = append(denied, s.askDenied(ctx, l.ClusterKey(), "SET v")...)
+	for _, key := range []string{s.checkLease(), l.LeaseKey() + ":wanted"} {
+		denied = append(denied, s.askDenied(ctx, key, "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
+	}
+	return denied
 }
 
 // checkLease is the key of the lease, or of one of several.
@@ -185,9 +190,11 @@ func ACL(c Config, streams []segment.StreamPattern) string {
 	rules := []string{"+type +smembers +hgetall +hscan +hlen +hmget +hget +hset +hdel " +
 		"+xinfo|stream +xinfo|groups +xpending +xrange +xlen +memory|usage +unlink +time +info +ping " +
 		"+eval +evalsha +set +get +pexpire +pttl +del"}
-	keys := []string{l.Topics, l.Topic, l.Stream, l.SegmentStream, l.Manifest, l.Lease, l.Known, l.Paused, l.Members}
+	keys := []string{l.Topics, l.Topic, l.Stream, l.SegmentStream, l.Manifest, l.Lease, l.Known, l.Paused, l.Members, l.Cluster}
 	if c.Shards > 1 {
 		keys = append(keys, l.Lease+":*")
+	} else {
+		keys = append(keys, l.Lease+":wanted")
 	}
 	if len(streams) > 0 {
 		rules = append(rules, "+xtrim")

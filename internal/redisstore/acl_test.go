@@ -94,9 +94,18 @@ func everything(t *testing.T, s, admin *Store) {
 		shards.Run(ended, func(lease.View) { end() }) // and says goodbye
 		errShards = release(t.Context())
 	}
+	_, release, errBorrow := lease.New(s.Client(), lease.Config{Key: s.cfg.Layout.LeaseKey(), Members: s.cfg.Layout.MembersKey(), Duration: time.Minute}).
+		Borrow(t.Context(), "me", func(string) {})
+	if errBorrow == nil {
+		errBorrow = release(t.Context())
+	}
+	id, errCluster := s.ClaimClusterID(t.Context(), "one")
+	if errCluster == nil {
+		_, errCluster = s.SwapClusterID(t.Context(), id, "one")
+	}
 	_, errPause := s.Pause(t.Context(), segment.Scope{}, "me", "why")
 	errResume := s.Resume(t.Context(), segment.Scope{})
-	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease, errShards, errPause, errResume); err != nil {
+	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease, errShards, errBorrow, errPause, errResume); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,7 +131,7 @@ func TestPermissionsThatLackAreNamed(t *testing.T) {
 	p := segment.Partition{Topic: checkTopic}
 	for _, want := range []string{
 		"+info", "+time", "+wait,", "+hset ~" + c.Layout.ManifestKey(p), "+hdel ~korvet:storage:stream-manifest:", "+hset ~korvet:storage:offload:topics",
-		"+unlink ~" + c.Layout.SegmentKey(p, 0), "+xrange ~events:*", "+eval +evalsha ~events:*", "+del ~korvet:storage:offload:lease",
+		"+unlink ~" + c.Layout.SegmentKey(p, 0), "+xrange ~events:*", "+eval +evalsha ~events:*", "+del ~korvet:storage:offload:lease", "+set ~korvet:storage:offload:lease:wanted",
 		"ACL SETUSER", "+xtrim ", " ~events:*",
 	} {
 		if !strings.Contains(report, want) {
@@ -161,6 +170,9 @@ func TestACLOfSettings(t *testing.T) {
 		if has(Config{}, nil, rule) {
 			t.Errorf("%s is not needed", rule)
 		}
+	}
+	if !has(Config{Shards: 1}, nil, "~korvet:storage:offload:lease:wanted") {
+		t.Error("no rule for the key by which the lease is asked for")
 	}
 	if has(Config{Shards: 1}, nil, "~korvet:storage:offload:lease:*") || !has(Config{Shards: 2}, nil, "~korvet:storage:offload:lease:*") {
 		t.Error("the keys of several leases: want a rule for them only where there are several")

@@ -3,10 +3,12 @@
 // clock.
 //
 // Guarantees:
-//   - Everything that is written is written by one of three scripts, which look
+//   - Everything that a worker writes is written by one of three scripts, which look
 //     first and write only what they were told to: Change (an entry of a manifest,
 //     only over the bytes that the caller has read), Remove (a stream that is what
 //     was copied) and Trim (a piece that a stream begins with). None is sent twice.
+//     A restore adds to streams by Append, to the end of one that is what it is thought
+//     to be, and is never sent twice either.
 //   - A durable change that not as many replicas, or not the disk, have confirmed
 //     is never a success.
 //   - Every script and command touches one key, so a Redis Cluster serves it

@@ -190,3 +190,12 @@ func FuzzParseRegistry(f *testing.F) {
 		}
 	})
 }
+
+// The codec of a topic's values comes from either kind of registry, under either name.
+func TestRegistryTellsTheCodec(t *testing.T) {
+	s := jsonRegistry(t, `{"a":{"storage":{"compression":{"type":"zstd"}}},"b":{"config":{"storage.compression.type":"lz4"}},"c":{}}`)
+	topics, err := s.Topics(t.Context())
+	if of := byTopic(topics); err != nil || of["a"].Codec != "zstd" || of["b"].Codec != "lz4" || of["c"].Codec != "" || of["a"].Err != nil {
+		t.Errorf("%+v, %v", topics, err)
+	}
+}

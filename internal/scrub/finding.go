@@ -29,6 +29,12 @@ const (
 	Owner            Kind = "owner"             // the root belongs to somebody else, or says nothing
 )
 
+// Kinds lists all kinds.
+func Kinds() []Kind {
+	return []Kind{MissingObject, Truncated, ChecksumMismatch, Schema, WrongContents, Gap, Overlap, DuplicatePath, Orphan, Unknown,
+		SourceMissing, StrayStream, StreamDiffers, IllegalEntry, HalfDeleted, Owner}
+}
+
 // Finding is one thing that is wrong.
 type Finding struct {
 	Kind      Kind
@@ -40,4 +46,7 @@ type Finding struct {
 	Raw        string // the entry's bytes as they were read; "" = none
 	Path       string // of the object, below the root; "" = there is none to name
 	Detail     string // one line: what was found, and what was expected
+	// Note: it is as it may be, and nothing has to be done. Notes are no damage,
+	// and are told for those who want to know all.
+	Note bool
 }

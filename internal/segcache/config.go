@@ -1,4 +1,3 @@
-// Package segcache keeps segment files that were read from the store in a folder.
 package segcache
 
 import "fmt"

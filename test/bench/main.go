@@ -9,7 +9,7 @@
 // taken from the server's own counters.
 //
 // The rows go by the names speed, memory, allocations, producers, history,
-// quiet, usage, trim and sharing.
+// quiet, usage, trim, sharing and serve.
 //
 //	go run . [-messages N] [-runs N] [-large] [-only REGEXP]
 package main
@@ -69,6 +69,7 @@ func run(ctx context.Context, t *standin.TB, o options) {
 	b.usage()
 	b.trim()
 	b.sharing()
+	b.serve()
 	b.print()
 }
 

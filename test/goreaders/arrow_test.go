@@ -20,6 +20,11 @@ func readArrow(t *testing.T, path string) []row {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	return readArrowFile(t, f)
+}
+
+func readArrowFile(t *testing.T, f *file.Reader) []row {
+	t.Helper()
 	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{BatchSize: 1000}, memory.DefaultAllocator)
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,18 @@ func commands() map[string]command {
 			return err
 		}),
 		"Groups": once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.Groups(ctx, key); return err }),
+		"Append": once(func(ctx context.Context, s *redisstore.Store) error {
+			p := new(segment.Page)
+			p.Entry(segment.ID{Ms: 1})
+			if err := p.Field([]byte("f"), []byte("v")); err != nil {
+				return err
+			}
+			_, err := s.Append(ctx, key, 0, segment.ID{}, p)
+			return err
+		}),
+		"RegisterTopic": once(func(ctx context.Context, s *redisstore.Store) error {
+			return s.RegisterTopic(ctx, "orders", map[string]string{"partitions": "1"})
+		}),
 		"Remove": once(func(ctx context.Context, s *redisstore.Store) error {
 			_, err := s.Remove(ctx, key, segment.StreamInfo{Exists: true, Length: 1})
 			return err
@@ -75,6 +87,15 @@ func commands() map[string]command {
 		"Paused":   once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.Paused(ctx); return err }),
 		"Pause": once(func(ctx context.Context, s *redisstore.Store) error {
 			_, err := s.Pause(ctx, segment.Scope{}, "", "")
+			return err
+		}),
+		"ClusterID": once(func(ctx context.Context, s *redisstore.Store) error { _, err := s.ClusterID(ctx); return err }),
+		"ClaimClusterID": once(func(ctx context.Context, s *redisstore.Store) error {
+			_, err := s.ClaimClusterID(ctx, "x")
+			return err
+		}),
+		"SwapClusterID": once(func(ctx context.Context, s *redisstore.Store) error {
+			_, err := s.SwapClusterID(ctx, "x", "y")
 			return err
 		}),
 		"Resume": once(func(ctx context.Context, s *redisstore.Store) error { return s.Resume(ctx, segment.Scope{}) }),

@@ -4,6 +4,8 @@
 // the reader gives them. Names and values are in hex; a long value is
 // "<length>:<SHA-256>".
 //
+// hyparquet takes addresses (http://...) for files, too, and reads them range by range.
+//
 // usage: node read.mjs duckdb|hyparquet FILE...
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -35,13 +37,13 @@ async function duckdb(files) {
 }
 
 async function hyparquet(files) {
-  const { asyncBufferFromFile, parquetReadObjects } = await import('hyparquet');
+  const { asyncBufferFromFile, asyncBufferFromUrl, parquetReadObjects } = await import('hyparquet');
   const { compressors } = await import('hyparquet-compressors');
   const decoder = new TextDecoder();
   const text = (v) => (typeof v === 'string' ? v : decoder.decode(v));
   for (const path of files) {
     await print({ file: path });
-    const file = await asyncBufferFromFile(path);
+    const file = /^https?:/.test(path) ? await asyncBufferFromUrl({ url: path }) : await asyncBufferFromFile(path);
     for (const row of await parquetReadObjects({ file, compressors, utf8: false })) {
       const entries = Object.entries(row.fields).map(([k, v]) => [show(Buffer.from(k)), show(v)]);
       await print({ id: text(row.id), fields: entries });

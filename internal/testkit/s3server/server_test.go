@@ -1,6 +1,7 @@
 package s3server_test
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -49,5 +50,26 @@ func TestPutAndRemove(t *testing.T) {
 	s.Remove(t, "a b/c:0/1.parquet")
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	s := s3server.Start(t, s3server.Options{})
+	log := s.LogAccess(t)
+	for range 2 {
+		res, err := http.Get(log.Endpoint + "/" + s.Bucket + "/a b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+	}
+	log.Wait(t, 2)
+	got := log.Take()
+	if len(got) != 2 || got[0].Method != "GET" || got[0].Path != "/bucket/a b" || got[0].Status != http.StatusForbidden || got[0].Sent == 0 {
+		t.Errorf("%+v", got)
+	}
+	if rest := log.Take(); len(rest) != 0 {
+		t.Errorf("%+v is told twice", rest)
 	}
 }

@@ -1,0 +1,368 @@
+package gc
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"korvet-offload/s3sink"
+	"korvet-offload/segment"
+)
+
+func TestWhatGoesByDefault(t *testing.T) {
+	w := newWorld(t)
+	p := part("orders")
+	w.put(w.path(p, 2, 0), "past retention")
+	w.put(w.path(p, 2, 1), "past retention, its second copy")
+	w.remote(p, 3, 2)
+	w.remote(p, 5, 0)
+	w.put(w.path(p, 4, 0), "in a gap")
+	w.put(w.path(p, 9, 0), "above the last entry")
+	w.remote(p, 7, 0)
+	w.put(w.path(p, 7, 1), "later than the one that the entry names")
+	w.local(p, 8, 1)
+	for c := range int64(3) {
+		w.put(w.path(p, 8, c), "of a segment that is LOCAL")
+	}
+	w.put("korvet:storage:local:gone:0/0.parquet", "of a topic that was removed")
+	w.put("reports/summary.csv", "somebody's")
+	w.put("korvet:storage:local:orders:0/notes.txt", "somebody's")
+	plan := w.must("by default", "orders:0/2.parquet", "orders:0/2-1.parquet", "orders:0/3.parquet", "orders:0/3-1.parquet")
+	if got := names(plan.Left); !slices.Equal(got, []string{"gone:0/0.parquet", "orders:0/4.parquet", "orders:0/9.parquet"}) {
+		t.Errorf("left: %q", got)
+	}
+	if plan.Named.Objects != 6 || plan.Newer.Objects != 1 || plan.Alien.Objects != 2 || plan.Seen.Objects != 16 {
+		t.Errorf("%+v", plan)
+	}
+	w.opt.Gaps = true
+	w.must("with gaps", "orders:0/2.parquet", "orders:0/2-1.parquet", "orders:0/3.parquet", "orders:0/3-1.parquet", "orders:0/4.parquet", "orders:0/9.parquet")
+	w.opt.Gaps, w.opt.Removed = false, true
+	w.must("of removed topics", "gone:0/0.parquet", "orders:0/2.parquet", "orders:0/2-1.parquet", "orders:0/3.parquet", "orders:0/3-1.parquet")
+	w.opt.Scope = segment.Scope{Topic: "gone"}
+	w.must("of one topic", "gone:0/0.parquet")
+	deleted, why, err := w.collect(t.Context(), func() {})
+	if want := []string{"gone:0/0.parquet"}; err != nil || why != "" || !slices.Equal(deleted, want) {
+		t.Errorf("deleted %q, %s, %v", deleted, why, err)
+	}
+}
+
+func TestWhatIsYoungStays(t *testing.T) {
+	w := newWorld(t)
+	w.remote(part("orders"), 3, 1)
+	w.age = MinAge - time.Minute
+	if plan := w.must("young"); plan.Young.Objects != 1 {
+		t.Errorf("%+v", plan)
+	}
+	w.age = -time.Hour // the clock was set back
+	w.must("from the future")
+	w.age = MinAge + time.Minute
+	w.must("old enough", "orders:0/3.parquet")
+	if err := (Options{OlderThan: MinAge - 1}).Validate(); err == nil {
+		t.Error("a lower floor is taken")
+	}
+	w.extra = []s3sink.Info{{Key: "korvet:storage:local:orders:0/3-0.parquet"}, {Key: "korvet:storage:local:orders:0/2.parquet"}} // without a time
+	if plan := w.must("without a time", "orders:0/3.parquet"); plan.Young.Objects != 1 {
+		t.Errorf("%+v", plan)
+	}
+}
+
+// An entry that may still name one of its copies keeps them all.
+func TestWhatMayBeNamedYetStays(t *testing.T) {
+	p := part("orders")
+	for name, entry := range map[string]segment.Entry{
+		"open":               {State: segment.Open, Tier: segment.Local, Count: segment.NoCount},
+		"local":              {State: segment.Sealed, Tier: segment.Local, Copy: 1, Count: 1},
+		"remote, no object":  {State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Copy: 2, Count: 1},
+		"deleting":           {State: segment.Deleting, Tier: segment.Remote, Local: segment.Gone, Copy: 2, Count: 1, DeletingAt: 1, Object: &segment.Object{Path: "korvet:storage:local:orders:0/3-2.parquet", Bytes: 6}},
+		"names another":      {State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Copy: 2, Count: 1, Object: &segment.Object{Path: "archive/3-5.parquet", Bytes: 1}},
+		"names another's":    {State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Copy: 2, Count: 1, Object: &segment.Object{Path: "korvet:storage:local:orders:0/9-5.parquet", Bytes: 1}},
+		"first of two names": {State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Copy: 2, Count: 1, Object: &segment.Object{Path: "korvet:storage:local:orders:0/3.parquet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.remote(p, 1, 0)
+			w.set(p, 3, entry)
+			for c := range int64(3) {
+				w.put(w.path(p, 3, c), "a copy")
+			}
+			w.put(w.path(p, 9, 5), "x")
+			w.put("archive/3-5.parquet", "x")
+			w.opt.Gaps = true
+			var want []string
+			if name != "names another's" {
+				want = []string{"orders:0/9-5.parquet"}
+			}
+			w.must(name, want...)
+		})
+	}
+}
+
+// Where the path is not that of the entry's copy, older means older than both.
+func TestEntriesThatNameAnotherCopy(t *testing.T) {
+	p := part("orders")
+	for _, c := range []struct {
+		copied, named int64
+		want          []string
+	}{
+		{3, 1, []string{"orders:0/3.parquet"}},
+		{1, 3, []string{"orders:0/3.parquet"}},
+		{0, 2, nil},
+	} {
+		w := newWorld(t)
+		for n := range int64(5) {
+			o := w.put(w.path(p, 3, n), "a copy")
+			if n == c.named {
+				w.set(p, 3, segment.Entry{State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Copy: c.copied, Count: 1, Object: o})
+			}
+		}
+		w.must("", c.want...)
+	}
+}
+
+// A scope is kept where the folders of a topic have no beginning in common that
+// others lack.
+func TestScopesInOtherLayouts(t *testing.T) {
+	w := newWorld(t)
+	w.layout.Stream, w.layout.SegmentStream = "{ns}:{partition}:{topic}", "{ns}:{partition}:{topic}:{segment}"
+	w.topic("audit", 2)
+	for _, p := range []segment.Partition{part("orders"), part("audit"), {Topic: "audit", Number: 1}} {
+		w.remote(p, 3, 1)
+	}
+	for scope, want := range map[segment.Scope][]string{
+		{Topic: "orders"}: {"korvet:0:orders/3.parquet"}, {Topic: "audit"}: {"korvet:0:audit/3.parquet", "korvet:1:audit/3.parquet"},
+		{Stream: "events"}: nil,
+	} {
+		w.opt.Scope = scope
+		w.must(scope.String(), want...)
+	}
+}
+
+func TestPlainStreams(t *testing.T) {
+	w := newWorld(t)
+	events, gone := segment.Partition{Topic: "events:1", Plain: true}, segment.Partition{Topic: "a b", Plain: true}
+	w.topics = append(w.topics, segment.Topic{Name: events.Topic, Plain: true, Settings: segment.DefaultStreamSettings()},
+		segment.Topic{Name: "new", Plain: true, Settings: segment.DefaultStreamSettings()})
+	w.remote(events, 3, 1)
+	w.put(w.path(gone, 0, 0), "x")
+	w.put("new/0.parquet", "x")
+	w.opt.Removed = true
+	plan := w.must("all", "a%20b/0.parquet", "events:1/3.parquet")
+	if len(plan.Protected) != 1 || plan.Protected[0].Partition.Topic != "new" {
+		t.Errorf("%+v", plan.Protected)
+	}
+	w.opt.Scope = segment.Scope{Stream: "a b"}
+	w.must("one", "a%20b/0.parquet")
+}
+
+// While the local copy is there, a segment may be copied again; when it is gone,
+// the paths of other attempts at the same copy are leftovers.
+func TestAttemptsOnStoresWithoutConditions(t *testing.T) {
+	p := part("orders")
+	for local, want := range map[segment.LocalCopy][]string{segment.Present: nil, segment.Dropping: nil, segment.Gone: {"orders:0/3.bbb.parquet"}} {
+		w := newWorld(t)
+		o := w.put("korvet:storage:local:orders:0/3.aaa.parquet", "x")
+		w.put("korvet:storage:local:orders:0/3.bbb.parquet", "y")
+		w.set(p, 3, segment.Entry{State: segment.Sealed, Tier: segment.Remote, Local: local, Count: 1, Object: o})
+		w.must(string(local), want...)
+	}
+}
+
+// A path that any entry names stays, in whatever partition the entry is.
+func TestNamedFromElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.topic("audit", 3)
+	w.remote(part("orders"), 3, 1)
+	third := segment.Partition{Topic: "audit", Number: 2} // which has no folder
+	w.set(third, 0, segment.Entry{State: segment.Sealed, Tier: segment.Remote, Local: segment.Gone, Count: 1,
+		Object: &segment.Object{Path: "korvet:storage:local:orders:0/3.parquet", Bytes: 1}})
+	if plan := w.must("named by another topic's entry"); plan.Named.Objects != 2 {
+		t.Errorf("%+v", plan)
+	}
+}
+
+func TestProtectedPartitions(t *testing.T) {
+	p := part("orders")
+	for name, c := range map[string]struct {
+		spoil func(w *world)
+		want  string
+	}{
+		"no entry":        {func(w *world) { w.manifests[p]["7"] = "{" }, "segment 7"},
+		"a later version": {func(w *world) { w.manifests[p]["7"] = `{"v":2}` }, "segment 7"},
+		"no segment":      {func(w *world) { w.manifests[p]["seven"] = `{"state":"OPEN","tier":"LOCAL"}` }, "seven"},
+		"incomplete":      {func(w *world) { w.short[p] = 1 }, "whole"},
+		"another type":    {func(w *world) { w.broken[p] = errInjected }, "injected"},
+		"paused":          {func(w *world) { w.pause(segment.Scope{Topic: "orders"}) }, "paused"},
+		"all is paused":   {func(w *world) { w.pause(segment.Scope{}) }, "paused"},
+	} {
+		w := newWorld(t)
+		w.topic("audit", 1)
+		w.remote(p, 3, 1)
+		w.put(w.path(p, 0, 0), "past retention")
+		w.opt.Gaps = true
+		c.spoil(w)
+		plan := w.must(name)
+		if len(plan.Protected) != 1 || !strings.Contains(plan.Protected[0].Err.Error(), c.want) || plan.Guarded.Objects != 3 {
+			t.Errorf("%s: %+v", name, plan)
+		}
+	}
+}
+
+// Without a retention nothing can have been taken by it.
+func TestBelowTheFirstEntryWithoutRetention(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*segment.Topic)
+		want   []string
+	}{
+		"by time":         {func(*segment.Topic) {}, []string{"orders:0/0.parquet"}},
+		"by size":         {func(o *segment.Topic) { o.Settings.RetentionMs, o.Settings.RetentionBytes = -1, 1 }, []string{"orders:0/0.parquet"}},
+		"none":            {func(o *segment.Topic) { o.Settings.RetentionMs = -1 }, nil},
+		"not known":       {func(o *segment.Topic) { o.Name = "other" }, nil},
+		"can't be read":   {func(o *segment.Topic) { o.Err = segment.ErrTopicSetting }, nil},
+		"settings lost":   {func(o *segment.Topic) { o.Bare = true }, nil},
+		"only by pattern": {func(o *segment.Topic) { o.Bare, o.Declared = true, true }, []string{"orders:0/0.parquet"}},
+	} {
+		w := newWorld(t)
+		w.remote(part("orders"), 3, 0)
+		w.put(w.path(part("orders"), 0, 0), "below the first")
+		c.change(&w.topics[0])
+		plan := w.must(name, c.want...)
+		if len(c.want) == 0 && (len(plan.Left) != 1 || plan.Left[0].Class != Gap) {
+			t.Errorf("%s: %+v", name, plan.Left)
+		}
+	}
+}
+
+// What makes a world unlikely ends it all.
+func TestNothingIsBelievedOfAnEmptyWorld(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(w *world)
+		want  error
+	}{
+		"redis is empty":                   {func(w *world) { clear(w.manifests) }, ErrNoManifests},
+		"redis is empty, topics are there": {func(w *world) { clear(w.manifests); w.opt.Removed = true }, ErrNoManifests},
+		"the listing is empty": {func(w *world) {
+			for _, key := range w.store.Keys() {
+				w.store.Lose(key)
+			}
+		}, ErrNoObjects},
+		"the root is not ours":   {func(w *world) { w.notOurs = errInjected }, errInjected},
+		"redis is away":          {func(w *world) { w.broken[part("orders")] = ErrOutage }, ErrOutage},
+		"the registry is empty":  {func(w *world) { w.topics, w.opt.Removed = nil, true }, ErrNoTopics},
+		"the listing breaks off": {func(w *world) { w.store.FailNth("list", 1, errInjected) }, errInjected},
+		"the store can't be asked": {func(w *world) {
+			w.store.FailNth("stat", 1, &s3sink.Error{Class: s3sink.ClassUnavailable, Err: errInjected})
+		}, errInjected},
+	} {
+		w := newWorld(t)
+		w.remote(part("orders"), 3, 1)
+		w.put("korvet:storage:local:gone:0/0.parquet", "x")
+		c.spoil(w)
+		if plan, err := w.collector().Look(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %+v, %v", name, plan, err)
+		}
+	}
+}
+
+func TestPartitionsWithoutAManifest(t *testing.T) {
+	gone := "korvet:storage:local:gone:0/0.parquet"
+	for name, c := range map[string]struct {
+		change func(w *world)
+		goes   bool
+	}{
+		"removed":                    {func(*world) {}, true},
+		"registered":                 {func(w *world) { w.topic("gone", 1) }, false},
+		"registered and faulty":      {func(w *world) { w.topic("gone", 1); w.topics[1].Err = segment.ErrTopicSetting }, false},
+		"remembered":                 {func(w *world) { w.known["gone"] = "{}" }, false},
+		"the object is no such file": {func(w *world) { w.foreign[gone] = true }, false},
+		"only streams are listed":    {func(w *world) { w.topics = []segment.Topic{{Name: "s", Plain: true}} }, false},
+	} {
+		w := newWorld(t)
+		w.opt.Removed = true
+		w.remote(part("orders"), 3, 0)
+		w.put(gone, "x")
+		c.change(w)
+		var want []string
+		if c.goes {
+			want = []string{"gone:0/0.parquet"}
+		}
+		w.must(name, want...)
+	}
+}
+
+// A folder of somebody else's that looks like a plain stream's is left, unless it
+// holds files of this program.
+func TestFoldersOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.opt.Removed, w.opt.Gaps = true, true
+	w.remote(part("orders"), 3, 0)
+	w.put("reports/1.parquet", "somebody's")
+	w.put("deep/korvet:storage:local:orders:0/1.parquet", "another root's")
+	w.put("korvet:storage:local:orders:0/deep/1.parquet", "somebody's")
+	w.put("other:storage:local:orders:0/1.parquet", "of another namespace")
+	w.must("no stream is configured")
+	w.topics = append(w.topics, segment.Topic{Name: "events", Plain: true, Settings: segment.DefaultStreamSettings()})
+	w.foreign["reports/1.parquet"], w.foreign["other:storage:local:orders:0/1.parquet"] = true, true
+	plan := w.must("they are no files of ours")
+	if plan.Alien.Objects != 2 || len(plan.Left) != 2 || !strings.Contains(plan.Left[0].Stays, "somebody's table") {
+		t.Errorf("%+v", plan)
+	}
+}
+
+// An older copy stays where the newer one is not what its entry tells of.
+func TestTheOnlyCopyStays(t *testing.T) {
+	p := part("orders")
+	for name, spoil := range map[string]func(w *world, e segment.Entry){
+		"gone":           func(w *world, e segment.Entry) { w.store.Lose(e.Object.Path) },
+		"another size":   func(w *world, e segment.Entry) { e.Object.Bytes++; w.set(p, 3, e) },
+		"another etag":   func(w *world, e segment.Entry) { e.Object.ETag = "x"; w.set(p, 3, e) },
+		"another sha256": func(w *world, e segment.Entry) { e.Object.SHA256 = "x"; w.set(p, 3, e) },
+		"not to be seen": func(w *world, _ segment.Entry) {
+			w.store.FailNth("stat", 2, &s3sink.Error{Op: "stat", Class: s3sink.ClassDenied, Err: errInjected})
+		},
+	} {
+		w := newWorld(t)
+		spoil(w, w.remote(p, 3, 1))
+		if plan := w.must(name); len(plan.Left) != 1 || plan.Left[0].Stays == "" {
+			t.Errorf("%s: %+v", name, plan)
+		}
+	}
+}
+
+func TestUnfinishedUploads(t *testing.T) {
+	w := newWorld(t)
+	w.remote(part("orders"), 3, 0)
+	old, young := time.Now().Add(w.age-2*MinAge), time.Now().Add(w.age-time.Hour)
+	w.unstarted = []s3sink.Unfinished{
+		{Key: "korvet:storage:local:orders:0/4.parquet", ID: "old", Begun: old},
+		{Key: "korvet:storage:local:orders:0/4.parquet", ID: "young", Begun: young},
+		{Key: "korvet:storage:local:orders:0/4.parquet", ID: "undated"},
+		{Key: "backup.tar", ID: "foreign", Begun: old},
+		{Key: "deep/korvet:storage:local:orders:0/4.parquet", ID: "another root's", Begun: old},
+		{Key: "_korvet_offload_doctor/x", ID: "probe", Begun: old},
+		{Key: "korvet:storage:local:audit:0/4.parquet", ID: "audit", Begun: old},
+	}
+	deleted, why, err := w.collect(t.Context(), func() {})
+	if want := []string{"upload old", "upload probe", "upload audit"}; err != nil || why != "" || !slices.Equal(deleted, want) || len(w.aborted) != 3 {
+		t.Errorf("%q, %s, %v", deleted, why, err)
+	}
+	w.opt.Scope = segment.Scope{Topic: "orders"}
+	if plan := w.look(); len(plan.Uploads) != 1 || plan.NewBegun != 6 {
+		t.Errorf("%+v", plan)
+	}
+	w.pause(w.opt.Scope)
+	if plan := w.look(); len(plan.Uploads) != 0 {
+		t.Errorf("paused: %+v", plan)
+	}
+	clear(w.pauses)
+	w.aborted = nil
+	_, _, err = w.collect(t.Context(), func() { w.notOurs = errInjected })
+	if !errors.Is(err, errInjected) || len(w.aborted) != 0 {
+		t.Errorf("not ours any more: %v, %q", err, w.aborted)
+	}
+	w.notOurs, w.opt.Uploads = nil, false
+	if plan := w.look(); len(plan.Uploads) != 0 {
+		t.Errorf("%+v", plan)
+	}
+}

@@ -1,0 +1,116 @@
+package scrub
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"korvet-offload/internal/objectfile"
+	"korvet-offload/internal/parquetfile"
+	"korvet-offload/segment"
+)
+
+// maxCompared is how many messages of an overlap are compared.
+const maxCompared = 100_000
+
+// errEnough ends a reading early.
+var errEnough = errors.New("enough")
+
+// overlaps reads the objects of segments whose ranges overlap: the same message in
+// both is there twice.
+func (r *round) overlaps(ctx context.Context) (all []Finding, err error) {
+	for _, p := range r.f.pairs {
+		a, b := p[0], p[1]
+		if r.passes(b.number) || a.entry.Tier != segment.Remote || b.entry.Tier != segment.Remote {
+			continue
+		}
+		id, twice, err := r.twice(ctx, a, b)
+		if err := r.run.tolerate(err); err != nil {
+			return all, err
+		}
+		if twice {
+			all = append(all, r.f.finding(Overlap, b.number, "message %s is in segment %s, too", id, a.number))
+		}
+	}
+	return all, nil
+}
+
+// twice is the first message that is in both of two segments.
+func (r *round) twice(ctx context.Context, a, b row) (same segment.ID, twice bool, err error) {
+	from, to := a.entry.FirstID, a.entry.LastID
+	if b.entry.FirstID.Compare(from) > 0 {
+		from = b.entry.FirstID
+	}
+	if b.entry.LastID.Compare(to) < 0 {
+		to = b.entry.LastID
+	}
+	ids, seed := map[segment.ID]uint64{}, maphash.MakeSeed()
+	err = r.between(ctx, a, from, to, func(p *segment.Page, i int) error {
+		if len(ids) == maxCompared {
+			return errEnough
+		}
+		ids[p.ID(i)] = digest(seed, p, i)
+		return nil
+	})
+	if err == nil {
+		err = r.between(ctx, b, from, to, func(p *segment.Page, i int) error {
+			if sum, there := ids[p.ID(i)]; there && sum == digest(seed, p, i) {
+				same, twice = p.ID(i), true
+				return errEnough
+			}
+			return nil
+		})
+	}
+	return same, twice, err
+}
+
+// between reads a part of a segment's object. What is wrong with the object
+// itself was found before.
+func (r *round) between(ctx context.Context, w row, from, to segment.ID, each func(p *segment.Page, i int) error) error {
+	o := objectfile.New(ctx, r.run.ports.Store, w.entry.Object.Path, w.entry.Object.Bytes)
+	defer o.Close()
+	f, err := parquetfile.Open(o, w.entry.Object.Bytes)
+	if err != nil {
+		return nil //nolint:nilerr // that is another finding
+	}
+	err = f.ReadBetween(ctx, parquetfile.Between{From: from, To: to}, func(p *segment.Page, lo, hi int) error {
+		if err := r.run.pace.wait(ctx, p.Bytes()); err != nil {
+			return err
+		}
+		for i := lo; i < hi; i++ {
+			if err := each(p, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errEnough), errors.Is(err, parquetfile.ErrDamaged):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read object %s: %w", w.entry.Object.Path, err)
+	}
+	return nil
+}
+
+// digest tells the fields of an entry from those of others.
+func digest(seed maphash.Seed, p *segment.Page, i int) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	var n [8]byte
+	text := func(b []byte) {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+		_, _ = h.Write(n[:]) // never fails
+		_, _ = h.Write(b)
+	}
+	lo, hi := p.Fields(i)
+	for j := lo; j < hi; j++ {
+		text(p.Name(j))
+		text(p.Value(j))
+	}
+	return h.Sum64()
+}

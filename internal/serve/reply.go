@@ -1,0 +1,166 @@
+package serve
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// pieceSize is how much of a file is sent under one deadline, in bytes: a
+	// client has stallTime for it. So the slowest that goes is 35 kB/s.
+	pieceSize = 2 << 20
+	stallTime = time.Minute
+)
+
+// reply is the answer to one request. It holds the status back until the first
+// byte of the body is there, so that what goes wrong before it can still be said;
+// it gives each piece of the body its time; and it hands files through to the
+// connection, which has the kernel send them.
+type reply struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	stall   time.Duration
+	status  int
+	sent    bool // the status
+	bytes   int64
+}
+
+func newReply(w http.ResponseWriter, stall time.Duration) *reply {
+	return &reply{ResponseWriter: w, control: http.NewResponseController(w), stall: stall}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *reply) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+// commit sends the status.
+func (r *reply) commit() {
+	r.WriteHeader(http.StatusOK)
+	if !r.sent {
+		r.sent = true
+		r.ResponseWriter.WriteHeader(r.status)
+	}
+}
+
+// inTime gives the client time for the next piece.
+func (r *reply) inTime() {
+	_ = r.control.SetWriteDeadline(time.Now().Add(r.stall)) // a recorder has none
+}
+
+// Write implements io.Writer.
+func (r *reply) Write(b []byte) (int, error) {
+	r.commit()
+	r.inTime()
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom: http.ServeContent sends a content by it.
+func (r *reply) ReadFrom(src io.Reader) (int64, error) {
+	part, ok := src.(*io.LimitedReader)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{r}, src)
+	}
+	c, ok := part.R.(*content)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{r}, src)
+	}
+	body, err := c.open(part.N)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	if file, ok := body.(*os.File); ok {
+		return r.sendFile(file, part.N, c.zeroCopy)
+	}
+	return r.sendBody(c, body, part.N)
+}
+
+// sendFile sends n bytes of a file, by the kernel if the connection can.
+func (r *reply) sendFile(file *os.File, n int64, zeroCopy bool) (sent int64, err error) {
+	to, ok := r.ResponseWriter.(io.ReaderFrom)
+	var from io.Reader = file
+	if !zeroCopy {
+		from = struct{ io.Reader }{file} // it is no file any more
+	}
+	r.commit()
+	for sent < n {
+		r.inTime()
+		// Exactly this pair of types is what the library knows how to hand on.
+		piece := &io.LimitedReader{R: from, N: min(pieceSize, n-sent)}
+		var m int64
+		if ok {
+			m, err = to.ReadFrom(piece)
+		} else {
+			m, err = io.Copy(r.ResponseWriter, piece)
+		}
+		sent += m
+		r.bytes += m
+		if err != nil {
+			return sent, err
+		}
+		if m == 0 {
+			return sent, io.ErrUnexpectedEOF // the file has become shorter
+		}
+	}
+	return sent, nil
+}
+
+// bodyBuffer is how much of what comes from a store is passed on at once, in bytes.
+const bodyBuffer = 64 << 10
+
+// sendBody passes n bytes on that come from a store. The first of them come before
+// the status goes.
+func (r *reply) sendBody(c *content, body io.Reader, n int64) (sent int64, err error) {
+	buffer := make([]byte, min(bodyBuffer, n))
+	for sent < n {
+		got, err := io.ReadFull(body, buffer[:min(int64(len(buffer)), n-sent)])
+		if err != nil {
+			return sent, c.broke(err)
+		}
+		m, err := r.Write(buffer[:got])
+		sent += int64(m)
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// finish sends a status that has no body.
+func (r *reply) finish() {
+	if r.status != 0 {
+		r.commit()
+	}
+}
+
+// refuse answers with a status and one line of JSON, unless something has been
+// sent already.
+func (r *reply) refuse(status int, text string) {
+	if r.sent {
+		return
+	}
+	h := r.Header()
+	for _, name := range []string{"Content-Length", "Content-Range", "Accept-Ranges", "Etag", "Last-Modified", "Repr-Digest", "Content-Disposition"} {
+		h.Del(name)
+	}
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		h.Set("Retry-After", "1")
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	r.status = status
+	line, err := json.Marshal(struct {
+		Error string `json:"error"`
+	}{text})
+	if err == nil {
+		_, _ = r.Write(append(line, '\n')) // the client is gone; nobody to tell
+	}
+}
