@@ -14,7 +14,7 @@ import (
 const wantedKey = key + ":wanted"
 
 // lends waits until a leadership has been lent.
-func lends(t *testing.T, lead context.Context) {
+func lends(lead context.Context, t *testing.T) {
 	t.Helper()
 	select {
 	case <-lead.Done():
@@ -41,7 +41,7 @@ func TestBorrowingOnAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lends(t, lead)
+	lends(lead, t)
 	if who, err := Asked(t.Context(), client(t, s), c); err != nil || who != `gc #1 by "me"` {
 		t.Errorf("asked for by %q, %v", who, err)
 	}

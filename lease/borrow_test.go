@@ -278,10 +278,10 @@ func TestTwoBorrowers(t *testing.T) {
 	//fault:leaders | Several verbs borrow the lease at once | A fake Redis under a simulated clock | One works at a time, the next one when it has given the lease back; who waits too long says who has it
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeServer()
-		first, second, third := borrow(t.Context(), s, "gc", 1), (*loan)(nil), (*loan)(nil)
+		first := borrow(t.Context(), s, "gc", 1)
 		first.must(t, soon)
-		second = borrow(t.Context(), s, "repair", 1)
-		third = borrow(t.Context(), s, "restore", 1)
+		second := borrow(t.Context(), s, "repair", 1)
+		third := borrow(t.Context(), s, "restore", 1)
 		pass(soon)
 		if second.isDone() || third.isDone() || !strings.Contains(fmt.Sprint(second.told), `"gc" has borrowed the lease`) {
 			t.Fatalf("told %q", second.told)

@@ -108,7 +108,7 @@ func (l *Lease) lend(leadership context.Context, h *holder) {
 		case <-l.door.emptied:
 		}
 		if asker, gives := l.gives(leadership); gives {
-			l.give(h, asker)
+			l.give(context.WithoutCancel(leadership), h, asker)
 			return
 		}
 	}
@@ -116,9 +116,9 @@ func (l *Lease) lend(leadership context.Context, h *holder) {
 
 // give ends a leadership and gives the lease back. Where that fails it is tried
 // again when the leadership is released, and the key lapses otherwise.
-func (l *Lease) give(h *holder, asker string) {
+func (l *Lease) give(ctx context.Context, h *holder, asker string) {
 	h.end(&LentError{l.cfg.Key, asker})
-	limited, done := limit(context.Background(), 2*l.cfg.callTimeout())
+	limited, done := limit(ctx, 2*l.cfg.callTimeout())
 	defer done()
 	_ = h.giveBack(limited)
 	l.unset(h)

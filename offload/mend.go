@@ -8,7 +8,7 @@ import (
 	"korvet-offload/segment"
 )
 
-// ErrPaused: people have paused what was to be worked on.
+// ErrPaused means that people have paused what was to be worked on.
 var ErrPaused = errors.New("paused")
 
 // CheckSource says what is wrong with the stream of a LOCAL segment, as far as

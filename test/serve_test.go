@@ -131,7 +131,7 @@ func fetch(t *testing.T, url string, want int, headers ...string) []byte {
 	defer a.Body.Close()
 	body := make([]byte, max(a.ContentLength, 0))
 	_, err = io.ReadFull(a.Body, body)
-	if err != nil || a.StatusCode != want && (want != 200 || a.StatusCode != 206) {
+	if err != nil || a.StatusCode != want && (want != http.StatusOK || a.StatusCode != http.StatusPartialContent) {
 		t.Fatalf("%s: %s %v %.300s", url, a.Status, err, body)
 	}
 	return body

@@ -109,6 +109,9 @@ func (s *session) gcPorts() gc.Ports {
 		Registry: r, Manifests: r, Store: s.store, Uploads: sweep,
 		Now:   func(ctx context.Context) (time.Time, error) { return earlier(ctx, s.redis.Now, sweep.Now) },
 		Owned: s.owned,
+		Earlier: func(ctx context.Context, p segment.Partition, o catalog.Object, named segment.Object) error {
+			return earlierCopy(ctx, s.store, parquetfile.FileID{StreamKey: s.cfg.Redis.Layout.StreamKey(p), Segment: o.Segment}, o, named)
+		},
 		File: func(ctx context.Context, p segment.Partition, o catalog.Object) error {
 			r := objectfile.New(ctx, s.store, o.Info.Key, o.Info.Size)
 			_, err := parquetfile.Check(r, o.Info.Size, parquetfile.FileID{StreamKey: s.cfg.Redis.Layout.StreamKey(p), Segment: o.Segment})

@@ -10,7 +10,6 @@ import (
 	"korvet-offload/internal/gc"
 	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
-	"korvet-offload/segment"
 )
 
 // gcView is a collection as --output json prints it.
@@ -310,7 +309,7 @@ func (g *gcPrinter) view(versioned bool) gcView {
 }
 
 func newGCObject(c *gc.Candidate) gcObjectView {
-	return gcObjectView{Topic: c.Partition.Topic, Partition: c.Partition.Number, Plain: c.Partition.Plain, Segment: segment.Number(c.Object.Segment).String(),
+	return gcObjectView{Topic: c.Partition.Topic, Partition: c.Partition.Number, Plain: c.Partition.Plain, Segment: c.Object.Segment.String(),
 		Path: c.Object.Info.Key, Bytes: c.Object.Info.Size, Modified: c.Object.Info.ModTime.UTC(), Class: c.Class, Why: c.Why}
 }
 

@@ -314,12 +314,13 @@ func (l *listing) peek(ctx context.Context, p segment.Partition, numbers []segme
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", p, err)
 	}
-	for i, raw := range answers[0].Raw {
+	for i, n := range numbers {
+		raw := answers[0].Raw[i]
 		if raw == "" {
 			continue
 		}
 		e, err := segment.ParseEntry([]byte(raw))
-		all = append(all, segment.Stored{Number: numbers[i], Raw: raw, Entry: e, Err: err})
+		all = append(all, segment.Stored{Number: n, Raw: raw, Entry: e, Err: err})
 	}
 	return all, nil
 }

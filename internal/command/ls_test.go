@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,7 +212,7 @@ func TestLsComparesWhileAWorkerMoves(t *testing.T) {
 // A plain stream is asked for by its key, wherever its name could be a partition's.
 func TestLsOfAPlainStream(t *testing.T) {
 	r := newRig(t)
-	environ := append(r.environ, "KORVET_STREAMS_0_KEY=events:1", "KORVET_STREAMS_0_SEGMENT_TIME=1", "KORVET_STORAGE_OFFLOAD_SEAL_GRACE=0s")
+	environ := append(slices.Clone(r.environ), "KORVET_STREAMS_0_KEY=events:1", "KORVET_STREAMS_0_SEGMENT_TIME=1", "KORVET_STORAGE_OFFLOAD_SEAL_GRACE=0s")
 	for i := range 3 {
 		r.server.Exec("XADD", "events:1", fmt.Sprintf("170000000000%d-1", i), "f", "v")
 	}

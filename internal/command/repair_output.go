@@ -63,7 +63,7 @@ func (o *repairOutput) did(s repair.Step) {
 	o.view.Steps = append(o.view.Steps, makeStep(s))
 	to := o.Stdout
 	switch {
-	case o.json && !(o.act && s.Deed.Acts()):
+	case o.json && (!o.act || !s.Deed.Acts()):
 		return
 	case o.json:
 		to = o.Stderr

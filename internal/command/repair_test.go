@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,7 +247,7 @@ func TestRepairOfAForeignRoot(t *testing.T) {
 func TestRepairBesideADaemon(t *testing.T) {
 	h := newHealing(t, 10)
 	h.damage()
-	environ := append(h.environ, "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s")
+	environ := append(slices.Clone(h.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s")
 	d := start(t, environ)
 	d.await(`"message":"this instance leads"`)
 	h.call(0, "repair", "--deep", "--yes")

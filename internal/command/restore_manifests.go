@@ -94,7 +94,7 @@ func (r restorer) afterLoss(c *cli.Context) error {
 	} else {
 		err = do(c.Context)
 	}
-	if usage := (usageError{}); errors.As(err, &usage) || c.Context.Err() != nil {
+	if usage := (usageError{}); errors.As(err, &usage) || c.Err() != nil {
 		return err
 	}
 	if err != nil {

@@ -152,13 +152,13 @@ func (p *scrubProgress) told(now scrub.Progress) {
 }
 
 // clear wipes the line away while something else is printed.
-func (p *scrubProgress) clear(print func()) {
+func (p *scrubProgress) clear(say func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out != nil {
 		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
 	}
-	print()
+	say()
 }
 
 func (p *scrubProgress) draw() {

@@ -221,7 +221,7 @@ func TestScrubLine(t *testing.T) {
 func TestVerifyInTheBackground(t *testing.T) {
 	r, folder := movedOrders(t)
 	damage(t, filepath.Join(folder, "0.parquet"))
-	environ := append(r.environ, "KORVET_STORAGE_OFFLOAD_VERIFY_INTERVAL=1m", "KORVET_STORAGE_OFFLOAD_VERIFY_DEEP=true")
+	environ := append(slices.Clone(r.environ), "KORVET_STORAGE_OFFLOAD_VERIFY_INTERVAL=1m", "KORVET_STORAGE_OFFLOAD_VERIFY_DEEP=true")
 	d := start(t, environ)
 	d.await(`"message":"verify has found something","kind":"checksum_mismatch","where":"orders:0/0","object":"` + ordersFolder + `/0.parquet"`)
 	d.await(`"message":"verified: something is wrong"`)

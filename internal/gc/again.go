@@ -48,7 +48,7 @@ func (c *Collector) entries(ctx context.Context, batch []*Candidate) ([]seen, er
 func (s seen) again(l segment.Layout, c *Candidate) (named *segment.Object, why string, err error) {
 	switch {
 	case s.err != nil:
-		return nil, fmt.Sprintf("its entry can't be read: %s", s.err), nil
+		return nil, fmt.Sprintf("its entry can't be read: %s", s.err), nil //nolint:nilerr // it is the answer
 	case c.Class == Removed && s.fields > 0:
 		return nil, "its partition has a manifest now", nil
 	case c.Class == Removed:
@@ -129,11 +129,20 @@ func (c *Collector) depends(ctx context.Context, one *Candidate, named *segment.
 	}
 	switch one.Class {
 	case Replaced:
-		return c.stands(ctx, named)
+		return c.covered(ctx, one, named)
 	case Removed:
 		return c.isFile(ctx, one.Partition, one.Object)
 	}
 	return "", nil
+}
+
+// covered says why a replaced copy is needed yet beside the object that its entry
+// names.
+func (c *Collector) covered(ctx context.Context, one *Candidate, named *segment.Object) (why string, err error) {
+	if why, err = c.stands(ctx, named); why != "" || err != nil {
+		return why, err
+	}
+	return c.reads(ctx, one.Object.Info.Key, c.ports.Earlier(ctx, one.Partition, one.Object, *named))
 }
 
 // stands says why the object that an entry names is not one for which a copy of it
@@ -153,16 +162,24 @@ func (c *Collector) stands(ctx context.Context, named *segment.Object) (why stri
 }
 
 func (c *Collector) isFile(ctx context.Context, p segment.Partition, o catalog.Object) (why string, err error) {
-	err = c.ports.File(ctx, p, o)
+	if err = c.ports.File(ctx, p, o); err != nil {
+		err = fmt.Errorf("it is no file of this segment that can be read: %w", err)
+	}
+	return c.reads(ctx, o.Info.Key, err)
+}
+
+// reads tells an object that is not what it should be from a store that can't be
+// read.
+func (c *Collector) reads(ctx context.Context, key string, err error) (why string, _ error) {
 	switch {
 	case err == nil:
 		return "", nil
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case isOutage(err):
-		return "", fmt.Errorf("read %s: %w", o.Info.Key, err)
+		return "", fmt.Errorf("read %s: %w", key, err)
 	}
-	return fmt.Sprintf("it is no file of this segment that can be read: %s", err), nil
+	return err.Error(), nil
 }
 
 // unseen is for an object that the store does not show.

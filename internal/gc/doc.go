@@ -13,7 +13,9 @@
 //     could not be one that a worker is about to name: of a segment whose entry is
 //     not settled, every copy from the entry's on stays.
 //   - A replaced copy goes only while the object that the entry names is there,
-//     with the size and the checksums that the entry tells of.
+//     with the size and the checksums that the entry tells of, and if it is an
+//     earlier copy of what that holds. An object of another life of the topic, or of
+//     another Redis, whose path looks like an older copy's, may be the only one.
 //   - A manifest that can't be read as a whole, or with one value that is not an
 //     entry, protects its whole partition. An owner marker that is missing or not
 //     ours, a Redis without any manifest, and a listing without any object where

@@ -160,7 +160,7 @@ func (f fact) judge(o catalog.Object) (Class, keep) {
 		return "", keepNamed
 	case o.Copy < f.copied && o.Copy < f.copyOf:
 		return Replaced, ""
-	case o.Copy == f.copied && o.Copy == f.copyOf && f.suffixed && f.gone:
+	case o.Copy == f.copied && f.copied == f.copyOf && f.suffixed && f.gone:
 		return Replaced, "" // of another attempt, on a store without conditional puts
 	case !f.gone && o.Copy >= f.copied:
 		return "", keepPending

@@ -58,6 +58,9 @@ type Ports struct {
 	Owned func(ctx context.Context) error
 	// File says why an object is not a whole file of that very segment.
 	File func(ctx context.Context, p segment.Partition, o catalog.Object) error
+	// Earlier says why an object is not an earlier copy of what the one that the
+	// entry of its segment names holds.
+	Earlier func(ctx context.Context, p segment.Partition, o catalog.Object, named segment.Object) error
 }
 
 // ErrOutage says that Redis or the store fails as such.

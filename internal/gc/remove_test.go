@@ -58,6 +58,7 @@ func TestRacesWithWhatIsDeleted(t *testing.T) {
 			w.store.Lose(path)
 			w.put(path, "other bytes of it")
 		}, "not the object that was listed"},
+		"it is of another life":        {func(w *world, _ segment.Entry) { w.otherLife[path] = true }, "another life"},
 		"the named object is gone":     {func(w *world, e segment.Entry) { w.store.Lose(e.Object.Path) }, "only copy"},
 		"the named object is another":  {func(w *world, e segment.Entry) { w.store.Lose(e.Object.Path); w.put(e.Object.Path, "short") }, "only copy"},
 		"the listing was an older one": {func(w *world, _ segment.Entry) { w.store.Lose(path); w.put(path, "orders:0/3 COPY 0") }, "not the object that was listed"},
@@ -110,6 +111,9 @@ func TestWhatEndsARemoval(t *testing.T) {
 		"redis is away":          {func(w *world) { w.broken[part("orders")] = ErrOutage }, ErrOutage},
 		"the store is away": {func(w *world) {
 			w.store.FailNth("stat", 3, &s3sink.Error{Class: s3sink.ClassUnavailable, Err: errInjected})
+		}, errInjected},
+		"the store fails while two copies are compared": {func(w *world) {
+			w.readFails = &s3sink.Error{Class: s3sink.ClassTimeout, Err: errInjected}
 		}, errInjected},
 		"the bucket is away": {func(w *world) {
 			w.store.FailNth("stat", 3, &s3sink.Error{Class: s3sink.ClassNoBucket, Err: errInjected})

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	errInjected = errors.New("injected")
 	errForeign  = errors.New("it is somebody's table")
+
+	errOtherLife = errors.New("it is of another life")
 )
 
 // world is a Redis and a store, both in memory, and what happens to them between
@@ -43,6 +45,8 @@ type world struct {
 	age       time.Duration // of every object and upload
 	notOurs   error
 	foreign   map[string]bool // objects that are no segment files
+	otherLife map[string]bool // objects that are no copies of what others of their segment are
+	readFails error           // of two copies that are compared
 	unstarted []s3sink.Unfinished
 	aborted   []string
 	short     map[segment.Partition]int64 // fields that come too few
@@ -56,7 +60,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, layout: segment.DefaultLayout(), store: memstore.New(s3sink.Owner{Namespace: "korvet"}), manifests: map[segment.Partition]map[string]string{},
 		known: map[string]string{}, pauses: map[string]string{}, opt: Options{OlderThan: MinAge, Uploads: true}, age: 10 * MinAge,
-		foreign: map[string]bool{}, short: map[segment.Partition]int64{}, broken: map[segment.Partition]error{}, on: map[string][]func(){}, calls: map[string]int{}}
+		foreign: map[string]bool{}, otherLife: map[string]bool{}, short: map[segment.Partition]int64{}, broken: map[segment.Partition]error{}, on: map[string][]func(){}, calls: map[string]int{}}
 	w.topic("orders", 1)
 	return w
 }
@@ -128,7 +132,7 @@ func (w *world) local(p segment.Partition, n segment.Number, copied int64) {
 }
 
 func (w *world) collector() *Collector {
-	return New(Ports{Registry: w, Manifests: w, Store: w, Uploads: w, Now: w.now, Owned: w.owned, File: w.file}, w.layout, w.opt)
+	return New(Ports{Registry: w, Manifests: w, Store: w, Uploads: w, Now: w.now, Owned: w.owned, File: w.file, Earlier: w.earlier}, w.layout, w.opt)
 }
 
 func (w *world) now(context.Context) (time.Time, error) { return time.Now().Add(w.age), nil }
@@ -140,6 +144,14 @@ func (w *world) file(_ context.Context, _ segment.Partition, o catalog.Object) e
 		return errForeign
 	}
 	return nil
+}
+
+func (w *world) earlier(_ context.Context, _ segment.Partition, o catalog.Object, named segment.Object) error {
+	w.enter("earlier")
+	if w.otherLife[o.Info.Key] || w.otherLife[named.Path] {
+		return errOtherLife
+	}
+	return w.readFails
 }
 
 func (w *world) Topics(context.Context) ([]segment.Topic, error) {

@@ -35,7 +35,7 @@ func ParseCodec(text string) (Codec, error) {
 	return "", fmt.Errorf("codec %q: want %s, %s, %s, %s or %s", text, None, Gzip, Snappy, LZ4, Zstd)
 }
 
-// ErrTooLarge: a value becomes larger than the limit when it is decompressed.
+// ErrTooLarge means that a value becomes larger than the limit when it is decompressed.
 var ErrTooLarge = errors.New("the value is larger than the limit")
 
 // decompressor takes values out of a codec, one at a time, into memory that it

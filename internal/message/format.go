@@ -128,7 +128,7 @@ func appendString(b, v []byte) []byte {
 		if c >= ' ' && c != '"' && c != '\\' && c != 0x7f && c != 0xe2 {
 			continue
 		}
-		if c == 0xe2 && !(v[i+1] == 0x80 && v[i+2]&^1 == 0xa8) {
+		if c == 0xe2 && (v[i+1] != 0x80 || v[i+2]&^1 != 0xa8) {
 			continue
 		}
 		b = append(b, v[start:i]...)

@@ -105,7 +105,7 @@ func everything(t *testing.T, s, admin *Store) {
 	}
 	_, errPause := s.Pause(t.Context(), segment.Scope{}, "me", "why")
 	errResume := s.Resume(t.Context(), segment.Scope{})
-	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease, errShards, errBorrow, errPause, errResume); err != nil {
+	if err := errors.Join(errTopics, errInfo, errNow, errPages, errLease, errShards, errBorrow, errCluster, errPause, errResume); err != nil {
 		t.Error(err)
 	}
 }

@@ -115,12 +115,12 @@ func otherContents(is, want segment.Contents) error {
 
 // span says what something holds.
 func span(c segment.Contents) string {
-	switch {
-	case c.Count == segment.NoCount:
+	switch c.Count {
+	case segment.NoCount:
 		return "an unknown number of entries"
-	case c.Count == 0:
+	case 0:
 		return "no entries"
-	case c.Count == 1:
+	case 1:
 		return fmt.Sprintf("1 entry, %s", c.FirstID)
 	}
 	return fmt.Sprintf("%d entries from %s to %s", c.Count, c.FirstID, c.LastID)

@@ -7,8 +7,7 @@ import (
 // advise is for findings that need nothing read, and that are for a person to
 // settle.
 func (f *Facts) advise() Action {
-	switch {
-	case f.has(scrub.Overlap):
+	if f.has(scrub.Overlap) {
 		return f.leave("two segments hold the same ids (%s); readers would get them twice: see with ls and cat which of them is right, and correct the manifest by hand", f.detail(scrub.Overlap))
 	}
 	for _, x := range f.Findings {

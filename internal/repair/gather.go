@@ -24,11 +24,12 @@ type part struct {
 // plan gathers the facts of a segment until there is an action.
 func (p *part) plan(ctx context.Context, n segment.Number, findings []scrub.Finding) (Action, error) {
 	f, err := p.facts(ctx, n, findings)
-	for need := NeedNothing; err == nil; err = p.fetch(ctx, &f, need) {
-		var a Action
-		if a, need = Plan(f); need == NeedNothing {
+	for err == nil {
+		a, need := Plan(f)
+		if need == NeedNothing {
 			return a, nil
 		}
+		err = p.fetch(ctx, &f, need)
 	}
 	return f.action(Leave, "%v", err), err
 }
@@ -225,8 +226,8 @@ func (p *part) neighbor(ctx context.Context, n segment.Number) (b Neighbor, hold
 	}
 	b.From, b.To, b.First, b.Last = e.From, e.To, e.FirstID, e.LastID
 	switch {
-	case bad != nil: // nobody knows what it holds
-		return b, true, nil
+	case bad != nil:
+		return b, true, nil //nolint:nilerr // nobody knows what it holds, and that is the answer
 	case !e.FirstID.IsZero() && !e.LastID.IsZero(), e.Shared():
 		b.Known = true
 		return b, true, nil

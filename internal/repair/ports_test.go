@@ -48,7 +48,7 @@ type storePorts struct{ s3sink.Store }
 func (s storePorts) Owner(ctx context.Context) error { return s.CheckOwner(ctx) }
 
 func (s storePorts) Put(ctx context.Context, u offload.Upload) (offload.ObjectInfo, error) {
-	if _, err := s.Store.CreateOnly(ctx); err != nil {
+	if _, err := s.CreateOnly(ctx); err != nil {
 		return offload.ObjectInfo{}, err
 	}
 	info, err := s.Store.Put(ctx, s3sink.Upload{Key: u.Path, Body: u.Body, Size: u.Size, SHA256: u.SHA256, Meta: u.Meta})

@@ -24,7 +24,7 @@ func (r *round) compareLocal(ctx context.Context, w row, f *parquetfile.File) (*
 	case err != nil:
 		return nil, fmt.Errorf("look at stream %s: %w", key, err)
 	case !info.Exists:
-		return nil, nil // all is in the object
+		return nil, nil //nolint:nilnil // nothing is wrong: all is in the object
 	}
 	from, to := segment.ID{}, segment.MaxID()
 	if e.Shared() {
@@ -44,7 +44,7 @@ func (r *round) compareLocal(ctx context.Context, w row, f *parquetfile.File) (*
 		out.Note = e.Shared() || offload.HasLost(e, info)
 		return out, nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // nothing is wrong
 }
 
 // comparison goes through a file and a stream side by side.

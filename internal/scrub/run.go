@@ -23,7 +23,6 @@ type run struct {
 
 	topics    map[string]segment.Topic // of the registry, by topicOf
 	gone      map[string]bool          // remembered, and not in the registry
-	folders   []catalog.Group          // without their objects: what lies on the store
 	parts     []segment.Partition
 	remembers bool      // redis remembers topics that were offloaded
 	later     []Finding // of folders that no manifest and no topic knows

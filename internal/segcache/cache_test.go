@@ -172,7 +172,7 @@ func TestDamagedFilesAreNeverGivenOut(t *testing.T) {
 		"cut":     func(file string) error { return os.Truncate(file, 500) },
 		"empty":   func(file string) error { return os.Truncate(file, 0) },
 		"longer":  func(file string) error { return appendTo(file, "x") },
-		"changed": func(file string) error { return overwrite(file) },
+		"changed": overwrite,
 		"replaced": func(file string) error {
 			other := file + ".other"
 			if err := os.WriteFile(other, content(9, 1000), 0o600); err != nil {

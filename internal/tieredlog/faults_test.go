@@ -216,7 +216,7 @@ func TestStopAndErrorsOfTheCaller(t *testing.T) {
 			}
 			return nil
 		})
-		if err != want || n != 7 {
+		if !errors.Is(err, want) || n != 7 {
 			t.Errorf("%v after %d", err, n)
 		}
 	}

@@ -123,7 +123,8 @@ func (r *reading) attempt(ctx context.Context) error {
 // entry alone. To a stream of its own entries may be added at any time.
 func (r *reading) outside() bool {
 	e := r.segment.Entry
-	from, to := segment.ID{}, segment.MaxID()
+	var from segment.ID
+	to := segment.MaxID()
 	switch {
 	case e.Shared():
 		from = e.From

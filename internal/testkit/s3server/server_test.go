@@ -66,7 +66,7 @@ func TestAccessLog(t *testing.T) {
 	}
 	log.Wait(t, 2)
 	got := log.Take()
-	if len(got) != 2 || got[0].Method != "GET" || got[0].Path != "/bucket/a b" || got[0].Status != http.StatusForbidden || got[0].Sent == 0 {
+	if len(got) != 2 || got[0].Method != http.MethodGet || got[0].Path != "/bucket/a b" || got[0].Status != http.StatusForbidden || got[0].Sent == 0 {
 		t.Errorf("%+v", got)
 	}
 	if rest := log.Take(); len(rest) != 0 {
