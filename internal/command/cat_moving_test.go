@@ -61,7 +61,7 @@ func catAll(t *testing.T, r rig, args ...string) map[string]bool {
 // segments that are sealed already: every message that was acknowledged before
 // cat began comes once, byte for byte; and when all is quiet, cat is the ledger.
 //
-//fault:late | A reader crosses from one tier to the other while a segment moves | cat in a loop during rolls, copies and drops, with late appends, on a folder and on a bucket | each acknowledged message comes once, byte for byte, forwards and backwards
+//fault:late-data | A reader crosses from one tier to the other while a segment moves | cat in a loop during rolls, copies and drops, with late appends, on a folder and on a bucket | each acknowledged message comes once, byte for byte, forwards and backwards
 func TestCatWhileSegmentsMove(t *testing.T) {
 	for name, root := range roots(t) {
 		t.Run(name, func(t *testing.T) { catWhileMoving(t, root) })

@@ -112,10 +112,10 @@ func (s *session) gcPorts() gc.Ports {
 		Earlier: func(ctx context.Context, p segment.Partition, o catalog.Object, named segment.Object) error {
 			return earlierCopy(ctx, s.store, parquetfile.FileID{StreamKey: s.cfg.Redis.Layout.StreamKey(p), Segment: o.Segment}, o, named)
 		},
-		File: func(ctx context.Context, p segment.Partition, o catalog.Object) error {
+		File: func(ctx context.Context, p segment.Partition, o catalog.Object) (segment.Contents, error) {
 			r := objectfile.New(ctx, s.store, o.Info.Key, o.Info.Size)
-			_, err := parquetfile.Check(r, o.Info.Size, parquetfile.FileID{StreamKey: s.cfg.Redis.Layout.StreamKey(p), Segment: o.Segment})
-			return errors.Join(err, r.Close())
+			holds, err := parquetfile.Check(r, o.Info.Size, parquetfile.FileID{StreamKey: s.cfg.Redis.Layout.StreamKey(p), Segment: o.Segment})
+			return holds, errors.Join(err, r.Close())
 		},
 	}
 }

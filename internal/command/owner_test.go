@@ -96,7 +96,7 @@ func TestWhoseRootItIs(t *testing.T) {
 				if verb == "run" && c.want == "" || c.want == "-" {
 					continue
 				}
-				r := call(t, rig.environ, strings.Fields(verb)...)
+				r := call(t, append(rig.environ, "KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=127.0.0.1:0"), strings.Fields(verb)...)
 				if c.want == "" {
 					mustRead(t, r, exitDone, "")
 				} else if r.code != exitUsage || !strings.Contains(r.stderr, c.want) || !strings.Contains(r.stderr, "restore --claim") {

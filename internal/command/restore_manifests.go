@@ -68,6 +68,7 @@ type loss struct {
 	only     func(segment.Partition) bool
 	stream   *segment.Partition // the only one; nil = all
 	topics   []segment.Topic
+	known    map[string]string // records of the topics that were ever offloaded
 	view     lossView
 }
 
@@ -109,6 +110,9 @@ func (l *loss) run(ctx context.Context, manifests bool) error {
 	}
 	var err error
 	if l.topics, err = l.redis.Topics(ctx); err != nil {
+		return err
+	}
+	if l.known, err = l.redis.Known(ctx); err != nil {
 		return err
 	}
 	for g, err := range l.groups(ctx) {
@@ -202,6 +206,10 @@ func (l *loss) partition(ctx context.Context, g catalog.Group) error {
 	if err != nil && (ctx.Err() != nil || redisstore.ClassOf(err) == redisstore.Unavailable) {
 		return err
 	}
+	if l.removed(g.Partition) {
+		plan.Refused = append(plan.Refused, fmt.Errorf("%s: Redis still remembers topic %s as offloaded, and the registry does not have it, so it counts as removed: "+
+			"what gets a manifest now may be deleted with it; have the broker create the topic first", g.Partition, g.Partition.Topic))
+	}
 	if err == nil && l.yes && plan.Does() {
 		err = l.RunManifest(ctx, plan)
 	}
@@ -211,6 +219,13 @@ func (l *loss) partition(ctx context.Context, g catalog.Group) error {
 	}
 	l.view.Partitions = append(l.view.Partitions, v)
 	return ctx.Err()
+}
+
+// removed says whether the worker takes the topic of a partition for one that was
+// removed from the registry.
+func (l *loss) removed(p segment.Partition) bool {
+	_, known := l.known[p.Topic]
+	return known && !p.Plain && !slices.ContainsFunc(l.topics, func(t segment.Topic) bool { return !t.Plain && t.Name == p.Topic })
 }
 
 func viewOf(s restore.Survey, b restore.Rebuild, err error, yes bool) manifestView {
@@ -248,10 +263,13 @@ func viewOf(s restore.Survey, b restore.Rebuild, err error, yes bool) manifestVi
 
 // registry says what the registry lacks, and fills it where that is asked for.
 func (l *loss) registry(ctx context.Context) error {
-	need := map[string]int{}
+	need, without := map[string]int{}, map[string]string{}
 	for _, p := range l.view.Partitions {
 		if !p.of.Plain {
 			need[p.of.Topic] = max(need[p.of.Topic], p.of.Number+1)
+		}
+		if !p.of.Plain && (len(p.Refused) > 0 || p.Result == restoreFailed) {
+			without[p.of.Topic] = p.Partition
 		}
 	}
 	for _, topic := range slices.Sorted(maps.Keys(need)) {
@@ -267,6 +285,8 @@ func (l *loss) registry(ctx context.Context) error {
 		case !l.register:
 			v.Result = "missing"
 			v.Why = fmt.Sprintf("it is in no registry: have the broker create it with %s, remote.storage.enable=true and the retention.ms that it had, or give --registry; until then nothing is done with it, and nothing of it deleted", words.Count(v.Partitions, "partition"))
+		case without[topic] != "":
+			v.Result, v.Why = restoreFailed, fmt.Sprintf("it is not registered while %s has no manifest: a worker would begin one, and producers with it, at segment 0", without[topic])
 		case !l.yes:
 			v.Result = "would_register"
 		default:

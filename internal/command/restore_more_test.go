@@ -240,6 +240,33 @@ func TestRestoreWithADamagedFile(t *testing.T) {
 	if got := r.server.Exec("HEXISTS", manifestKey, "3") + r.server.Exec("HLEN", manifestKey); got != "04" {
 		t.Errorf("%s", got)
 	}
+	// gc would remove what is before the first entry, and a topic that is registered
+	// without its manifest would begin anew.
+	if err := os.Truncate(r.object("0"), 100); err != nil {
+		t.Fatal(err)
+	}
+	r.server.Exec("FLUSHALL")
+	got = mustCall(t, r.environ, exitFault, "restore", "--manifests", "--registry", "--yes")
+	if !strings.Contains(got.stderr, "segment 0 has no whole file, and comes before segment 1") || !strings.Contains(got.stderr, "topic orders: it is not registered while orders:0 has no manifest") {
+		t.Errorf("%s", got.stderr)
+	}
+	if got := r.server.Exec("EXISTS", manifestKey, "korvet:topics", "korvet:topic:orders"); got != "0" {
+		t.Errorf("%s", got)
+	}
+}
+
+// A topic that counts as removed may be deleted, with what it gets back.
+func TestRestoreOfARemovedTopic(t *testing.T) {
+	r := newLossRig(t)
+	s := r.server
+	s.Exec("DEL", manifestKey, streamKey+":4")
+	s.Exec("SREM", "korvet:topics", "orders")
+	got := mustCall(t, r.environ, exitFault, "restore", "--manifests", "--registry", "--yes")
+	if !strings.Contains(got.stderr, "so it counts as removed") || s.Exec("EXISTS", manifestKey, "korvet:topics") != "0" {
+		t.Errorf("%s%s", got.stdout, got.stderr)
+	}
+	s.Exec("SADD", "korvet:topics", "orders")
+	mustCall(t, r.environ, exitDone, "restore", "--manifests", "--yes")
 }
 
 // flipByte changes a byte in the middle of a file.

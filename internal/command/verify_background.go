@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,8 +38,8 @@ type backgroundVerify struct {
 
 	leads atomic.Bool // and has made a pass
 
-	known map[string]bool // findings of the last verify that came to its end
-	fault string          // of the last one; "" = none
+	known map[string]scrub.Finding // of the last verify that came to its end
+	fault string                   // of the last one; "" = none
 }
 
 func newBackgroundVerify(d *daemon) *backgroundVerify {
@@ -100,6 +101,30 @@ func (b *backgroundVerify) may(s *session) bool {
 // once makes one verify. done is false if it was ended because it may not work
 // any more.
 func (b *backgroundVerify) once(ctx context.Context, s *session) (done bool, err error) {
+	had := held(s)
+	may := func() bool {
+		return b.may(s) && !slices.ContainsFunc(had, func(shard int) bool { return !slices.Contains(held(s), shard) })
+	}
+	return b.verify(ctx, may, b.options(s), func(ctx context.Context, o scrub.Options, found func(scrub.Finding)) (scrub.Report, error) {
+		return s.scrubber(o).Run(ctx, found)
+	})
+}
+
+// held are the shards that this instance works on; none where it works on all.
+func held(s *session) []int {
+	if g, ok := s.turns.(shared); ok {
+		return g.Held()
+	}
+	return nil
+}
+
+// verify lets run look at everything, as long as it may. What it may not look at
+// it passes over, which says nothing of what is wrong there: one that was not
+// allowed to come to its end counts for nothing, and what was known of a paused
+// partition is still known.
+func (b *backgroundVerify) verify(ctx context.Context, may func() bool, o scrub.Options,
+	run func(context.Context, scrub.Options, func(scrub.Finding)) (scrub.Report, error),
+) (done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
@@ -109,7 +134,7 @@ func (b *backgroundVerify) once(ctx context.Context, s *session) (done bool, err
 	watching.Go(func() {
 		tick := time.NewTicker(b.look)
 		defer tick.Stop()
-		for b.may(s) {
+		for may() {
 			select {
 			case <-over:
 				return
@@ -118,18 +143,25 @@ func (b *backgroundVerify) once(ctx context.Context, s *session) (done bool, err
 		}
 		cancel()
 	})
+	passed := map[segment.Partition]bool{}
+	if skip := o.Skip; skip != nil {
+		o.Skip = func(p segment.Partition) bool {
+			passed[p] = passed[p] || skip(p)
+			return passed[p]
+		}
+	}
 	var found []scrub.Finding
-	report, err := s.scrubber(b.options(s)).Run(ctx, func(f scrub.Finding) {
+	report, err := run(ctx, o, func(f scrub.Finding) {
 		if !f.Note {
 			found = append(found, f)
 		}
 	})
-	if ctx.Err() != nil {
-		return false, nil //nolint:nilerr // the error is that it was ended
+	if ctx.Err() != nil || !may() { // it may have ended before that was seen
+		return false, nil
 	}
-	b.tell(found, report, err)
+	all := b.tell(found, func(p segment.Partition) bool { return passed[p] }, report, err)
 	if err == nil {
-		b.metrics.Verified(report.Findings)
+		b.metrics.Verified(all)
 	}
 	return true, err
 }
@@ -152,12 +184,14 @@ func (b *backgroundVerify) options(s *session) scrub.Options {
 	return o
 }
 
-// tell writes down what is new, and what is gone.
-func (b *backgroundVerify) tell(found []scrub.Finding, r scrub.Report, err error) {
-	now, fresh := map[string]bool{}, 0
+// tell writes down what is new, and what is gone, and returns how many findings of
+// each kind there are: with those of before in partitions that were passed over.
+func (b *backgroundVerify) tell(found []scrub.Finding, passed func(segment.Partition) bool, r scrub.Report, err error) map[scrub.Kind]int64 {
+	now, fresh, all := map[string]scrub.Finding{}, 0, maps.Clone(r.Findings)
 	for _, f := range found {
 		at := findingKey(f)
-		if now[at] = true; b.known[at] {
+		now[at] = f
+		if _, was := b.known[at]; was {
 			continue
 		}
 		if fresh++; fresh <= maxToldFindings {
@@ -168,31 +202,38 @@ func (b *backgroundVerify) tell(found []scrub.Finding, r scrub.Report, err error
 	if fresh > maxToldFindings {
 		b.log.Warn("verify has found more", zap.Int("findings", fresh-maxToldFindings))
 	}
+	gone := 0
+	for at, f := range b.known {
+		switch _, still := now[at]; {
+		case still:
+		case err != nil || passed(f.Partition): // what was not looked at is still known
+			if now[at] = f; all != nil {
+				all[f.Kind]++
+			}
+		default:
+			gone++
+		}
+	}
+	b.known = now
 	looked := []zap.Field{zap.Int64("partitions", r.Partitions), zap.Int64("segments", r.Segments), zap.Int64("objects", r.Objects),
 		zap.Int64("read", r.Read), zap.Int64("read_bytes", r.Bytes), zap.Duration("took", r.Duration)}
+	if r.Skipped > 0 {
+		looked = append(looked, zap.Int64("passed_over", r.Skipped))
+	}
 	if err != nil {
 		if b.fault != err.Error() {
 			b.log.Warn("verify could not look at everything; it tries again", append(looked, zap.Error(err))...)
 		}
 		b.fault = err.Error()
-		for at := range b.known { // what was not looked at is still known
-			now[at] = true
-		}
-		b.known = now
-		return
+		return all
 	}
-	gone := 0
-	for at := range b.known {
-		if !now[at] {
-			gone++
-		}
-	}
-	b.fault, b.known = "", now
+	b.fault = ""
 	if len(now) == 0 {
 		b.log.Info("verified: nothing is wrong", append(looked, zap.Int("gone", gone))...)
-		return
+		return all
 	}
 	b.log.Info("verified: something is wrong", append(looked, zap.Int("findings", len(now)), zap.Int("new", fresh), zap.Int("gone", gone))...)
+	return all
 }
 
 // findingKey tells findings apart from one verify to the next.

@@ -176,7 +176,7 @@ func workerRows() []row {
 			field: func(c *Config) any { return &c.Serve.Rate }},
 		{name: "serve.zero-copy", kind: kindBool, flag: "zero-copy", help: "files that lie on this machine are sent by the kernel (sendfile); false: through the process",
 			field: func(c *Config) any { return &c.Serve.ZeroCopy }},
-		{name: "cache.dir", kind: kindPath, flag: "cache-dir", help: "folder in which serve and cat keep segment files that they have read from a bucket; empty: none are kept",
+		{name: "cache.dir", kind: kindPath, flag: "cache-dir", help: "folder in which serve keeps whole segment files that it has read from a bucket, to send them again; empty: none are kept. Messages are read without it",
 			field: func(c *Config) any { return &c.Cache.Dir }},
 		{name: "cache.size", kind: kindSize, help: "bytes that the files there take at most",
 			field: func(c *Config) any { return &c.Cache.Size }},

@@ -131,7 +131,25 @@ func (c *Collector) depends(ctx context.Context, one *Candidate, named *segment.
 	case Replaced:
 		return c.covered(ctx, one, named)
 	case Removed:
-		return c.isFile(ctx, one.Partition, one.Object)
+		_, why, err = c.isFile(ctx, one.Partition, one.Object)
+		return why, err
+	case Expired:
+		return c.past(ctx, one)
+	}
+	return "", nil
+}
+
+// past says why retention can't have taken a segment before the first entry: an
+// entry may be gone for other reasons, and its object was skipped when manifests
+// were rebuilt if it is damaged.
+func (c *Collector) past(ctx context.Context, one *Candidate) (why string, err error) {
+	holds, why, err := c.isFile(ctx, one.Partition, one.Object)
+	if why != "" || err != nil {
+		return why, err
+	}
+	at := one.Object.Info.ModTime.Add(one.Age).UnixMilli()
+	if newest := holds.LastID.Ms; one.retention > 0 && segment.IsTime(newest) && newest > uint64(max(0, at-one.retention)) { //nolint:gosec // not below 0
+		return fmt.Sprintf("its newest message, %s, is not past retention.ms, so that something else has taken its entry; this may be the only copy: see korvet-offload repair --include-expired", holds.LastID), nil
 	}
 	return "", nil
 }
@@ -161,11 +179,12 @@ func (c *Collector) stands(ctx context.Context, named *segment.Object) (why stri
 	return "", nil
 }
 
-func (c *Collector) isFile(ctx context.Context, p segment.Partition, o catalog.Object) (why string, err error) {
-	if err = c.ports.File(ctx, p, o); err != nil {
+func (c *Collector) isFile(ctx context.Context, p segment.Partition, o catalog.Object) (holds segment.Contents, why string, err error) {
+	if holds, err = c.ports.File(ctx, p, o); err != nil {
 		err = fmt.Errorf("it is no file of this segment that can be read: %w", err)
 	}
-	return c.reads(ctx, o.Info.Key, err)
+	why, err = c.reads(ctx, o.Info.Key, err)
+	return holds, why, err
 }
 
 // reads tells an object that is not what it should be from a store that can't be

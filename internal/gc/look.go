@@ -134,7 +134,7 @@ func (l *looking) candidate(m *manifest, o catalog.Object, class Class) {
 		l.plan.Young.add(o.Info)
 		return
 	}
-	found := Candidate{Partition: m.partition, Object: o, Class: class, Why: m.why(class, o), Age: age, first: m.first, last: m.last}
+	found := Candidate{Partition: m.partition, Object: o, Class: class, Why: m.why(class, o), Age: age, first: m.first, last: m.last, retention: l.topics.retention(m.partition)}
 	if l.opt.wants(class) {
 		l.plan.Objects = append(l.plan.Objects, found)
 	} else {

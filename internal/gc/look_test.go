@@ -234,6 +234,41 @@ func TestBelowTheFirstEntryWithoutRetention(t *testing.T) {
 	}
 }
 
+// What lies before the first entry went by retention only if all of it is old
+// enough for that, and it is a file at all.
+func TestWhatRetentionCannotHaveTakenStays(t *testing.T) {
+	day := 24 * time.Hour.Milliseconds()
+	for name, c := range map[string]struct {
+		change func(w *world, s *segment.TopicSettings, at int64)
+		why    string // "" = it goes
+	}{
+		"past it":          {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms = uint64(at - s.RetentionMs - day) }, ""},
+		"not past it":      {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms = uint64(at - s.RetentionMs + day) }, "not past retention.ms"},
+		"in the future":    {func(w *world, _ *segment.TopicSettings, at int64) { w.newest.Ms = uint64(at + 100*day) }, "not past retention.ms"},
+		"a counter":        {func(w *world, _ *segment.TopicSettings, _ int64) { w.newest.Ms = 17 }, ""},
+		"older than time":  {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms, s.RetentionMs = uint64(at-day), 1<<62 }, "not past retention.ms"},
+		"by size, perhaps": {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms, s.RetentionBytes = uint64(at-day), 1 }, ""},
+		"no file":          {func(w *world, _ *segment.TopicSettings, _ int64) { w.foreign[w.path(part("orders"), 0, 0)] = true }, "no file of this segment that can be read"},
+	} {
+		w := newWorld(t)
+		w.remote(part("orders"), 3, 0)
+		w.put(w.path(part("orders"), 0, 0), "below the first")
+		now, err := w.now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(w, &w.topics[0].Settings, now.UnixMilli())
+		var want []string
+		if c.why == "" {
+			want = []string{"orders:0/0.parquet"}
+		}
+		plan := w.must(name, want...)
+		if c.why != "" && (len(plan.Left) != 1 || !strings.Contains(plan.Left[0].Stays, c.why)) {
+			t.Errorf("%s: %+v", name, plan.Left)
+		}
+	}
+}
+
 // What makes a world unlikely ends it all.
 func TestNothingIsBelievedOfAnEmptyWorld(t *testing.T) {
 	for name, c := range map[string]struct {

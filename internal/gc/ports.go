@@ -56,8 +56,9 @@ type Ports struct {
 	// Owned says why the root is not ours, or can't be told to be: the owner marker
 	// is there, and names this namespace and this Redis.
 	Owned func(ctx context.Context) error
-	// File says why an object is not a whole file of that very segment.
-	File func(ctx context.Context, p segment.Partition, o catalog.Object) error
+	// File says what a file of a segment holds, or why an object is not a whole file
+	// of that very segment.
+	File func(ctx context.Context, p segment.Partition, o catalog.Object) (segment.Contents, error)
 	// Earlier says why an object is not an earlier copy of what the one that the
 	// entry of its segment names holds.
 	Earlier func(ctx context.Context, p segment.Partition, o catalog.Object, named segment.Object) error

@@ -75,13 +75,29 @@ func (t topics) lower(c Class, p segment.Partition) Class {
 	if c != Expired {
 		return c
 	}
-	for _, one := range t.listed {
-		if one.Name == p.Topic && one.Plain == p.Plain && one.Err == nil && (!one.Bare || one.Declared || one.Plain) &&
-			(one.Settings.RetentionMs >= 0 || one.Settings.RetentionBytes >= 0) {
-			return Expired
-		}
+	if s, known := t.settings(p); known && (s.RetentionMs >= 0 || s.RetentionBytes >= 0) {
+		return Expired
 	}
 	return Gap
+}
+
+// settings are those of a partition's topic, if they are known for certain.
+func (t topics) settings(p segment.Partition) (s segment.TopicSettings, known bool) {
+	for _, one := range t.listed {
+		if one.Name == p.Topic && one.Plain == p.Plain && one.Err == nil && (!one.Bare || one.Declared || one.Plain) {
+			return one.Settings, true
+		}
+	}
+	return s, false
+}
+
+// retention is how old, in ms, everything is that retention has taken; 0 where
+// that does not follow from its age alone.
+func (t topics) retention(p segment.Partition) int64 {
+	if s, known := t.settings(p); known && s.RetentionBytes < 0 {
+		return max(0, s.RetentionMs)
+	}
+	return 0
 }
 
 // partitions are those of all topics that are listed.

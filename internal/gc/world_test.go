@@ -45,6 +45,7 @@ type world struct {
 	age       time.Duration // of every object and upload
 	notOurs   error
 	foreign   map[string]bool // objects that are no segment files
+	newest    segment.ID      // last id of all that are
 	otherLife map[string]bool // objects that are no copies of what others of their segment are
 	readFails error           // of two copies that are compared
 	unstarted []s3sink.Unfinished
@@ -138,12 +139,12 @@ func (w *world) collector() *Collector {
 func (w *world) now(context.Context) (time.Time, error) { return time.Now().Add(w.age), nil }
 func (w *world) owned(context.Context) error            { w.enter("owned"); return w.notOurs }
 
-func (w *world) file(_ context.Context, _ segment.Partition, o catalog.Object) error {
+func (w *world) file(_ context.Context, _ segment.Partition, o catalog.Object) (segment.Contents, error) {
 	w.enter("file")
 	if w.foreign[o.Info.Key] {
-		return errForeign
+		return segment.Contents{}, errForeign
 	}
-	return nil
+	return segment.Contents{LastID: w.newest}, nil
 }
 
 func (w *world) earlier(_ context.Context, _ segment.Partition, o catalog.Object, named segment.Object) error {

@@ -58,7 +58,7 @@ func drawnEntries(noise []byte) *rapid.Generator[[]dataset.Entry] {
 			Ms:  rapid.SampledFrom([]uint64{0, 1, 8, 95, 99, 1_708_956_789_000, 9_999_999_999_998}).Draw(t, "ms"),
 			Seq: rapid.SampledFrom([]uint64{1, 8, 9, 97, 99, 998}).Draw(t, "seq"),
 		}
-		out := make([]dataset.Entry, rapid.IntRange(1, 60).Draw(t, "n"))
+		out := make([]dataset.Entry, rapid.IntRange(1, 40).Draw(t, "n"))
 		for i := range out {
 			out[i] = dataset.Entry{ID: id, Fields: []dataset.Field{{Name: []byte("n"), Value: []byte(id.String())}}}
 			switch kind := rapid.IntRange(0, 40).Draw(t, "kind"); {
@@ -66,7 +66,7 @@ func drawnEntries(noise []byte) *rapid.Generator[[]dataset.Entry] {
 				out[i].Fields = append(out[i].Fields, dataset.Field{Name: []byte("noise"), Value: noise})
 			case kind == 1:
 				out[i].Fields = nil
-			case kind < 9:
+			case kind < 6:
 				size := rapid.SampledFrom([]int{60 << 10, 130 << 10, 257 << 10}).Draw(t, "size")
 				out[i].Fields = append(out[i].Fields, dataset.Field{Name: []byte("v"), Value: zeros[:size]})
 			}
@@ -240,7 +240,7 @@ func TestReadReadsOnce(t *testing.T) {
 
 // No flipped bit of index or footer gives a wrong answer.
 //
-//fault:input | A bit of a file's page index or footer is flipped | every third byte of both, one after the other | the right messages or an error, never fewer or others
+//fault:input | A bit of a file's page index or footer is flipped | every eleventh byte of both, one after the other | the right messages or an error, never fewer or others
 func TestIndexIsNotTrusted(t *testing.T) {
 	all := indexedEntries()
 	file := writeFile(t, goldenID, dataset.Pages(all, 10)...)
@@ -250,7 +250,7 @@ func TestIndexIsNotTrusted(t *testing.T) {
 		{From: all[len(all)-1].ID, To: all[len(all)-1].ID}, {To: all[2].ID}, {From: all[len(all)-3].ID},
 	}
 	wrong, refused := 0, 0
-	for at := int(good.pagesEnd); at < len(file)-trailer; at += 3 {
+	for at := int(good.pagesEnd); at < len(file)-trailer; at += 11 {
 		file[at] ^= 1 << (at % 8)
 		f, err := Open(bytes.NewReader(file), int64(len(file)))
 		for i, b := range ranges {
@@ -321,7 +321,10 @@ func TestBetweenGoldenFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				equalEntries(t, got, c.Entries)
-				for _, e := range c.Entries[:min(len(c.Entries), 3)] {
+				for i, e := range c.Entries[:min(len(c.Entries), 3)] {
+					if back != (i == 1) { // each once
+						continue
+					}
 					got, err := collect(t.Context(), f, Between{From: e.ID, To: e.ID}, back)
 					if err != nil {
 						t.Fatal(err)

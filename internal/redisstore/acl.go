@@ -64,8 +64,11 @@ func (s *Store) deniedReads(ctx context.Context, topic string) (denied []string)
 		tries = append(tries, try{"WAIT", "", b().Arbitrary("WAIT", "0", "1").Build()})
 	}
 	for _, t := range tries {
-		if err := s.do(ctx, t.cmd).Error(); classify(err) == Permission && !isEval(err) {
+		switch err := s.do(ctx, t.cmd).Error(); {
+		case classify(err) == Permission && !isEval(err):
 			denied = append(denied, lacks(t.op, t.key))
+		case classify(err) == Unavailable:
+			return denied // each of the others would wait as long
 		}
 	}
 	return denied

@@ -21,6 +21,9 @@ func (p *part) act(ctx context.Context, a Action) (Result, offload.Outcome, erro
 		}
 		defer leave()
 	}
+	if err := p.ports.Store.Owner(ctx); err != nil { // a folder may be mounted no more: all of it would be missing
+		return Failed, none, fmt.Errorf("look again before %s of %s/%s: %w", a.Deed, p.partition, a.Segment, err)
+	}
 	same, err := p.still(ctx, a)
 	if err != nil {
 		return Failed, none, fmt.Errorf("look again before %s of %s/%s: %w", a.Deed, p.partition, a.Segment, err)
@@ -67,7 +70,7 @@ func (p *part) change(ctx context.Context, a Action) (bool, error) {
 // still says whether all that an action relies on is what was read: the object,
 // the stream, the entries beside it, and last the entry itself.
 func (p *part) still(ctx context.Context, a Action) (bool, error) {
-	read := reader{p.ports.Store, p.opt.SpoolDir}
+	read := reader{store: p.ports.Store, dir: p.opt.SpoolDir}
 	if a.file != nil {
 		if same, err := read.unchanged(ctx, a.file); err != nil || !same {
 			return false, err

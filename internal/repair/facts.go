@@ -86,6 +86,7 @@ type File struct {
 	SHA256   string // of what was read
 	Contents segment.Contents
 	CRC32C   uint32 // of its rows (segment.Page.Digest)
+	Begins   start  // of it: up to the entry's lastId
 	// Lacks is how many of the stream's entries it does not have, or has
 	// otherwise; -1 = that was not counted.
 	Lacks int64
@@ -94,6 +95,12 @@ type File struct {
 	Damage  error // it is no whole file of this segment, or only Stat was asked for and it is there (errUnread)
 
 	told string // SHA-256 that the store tells of it; "" = none
+}
+
+// start is what the first rows of an object are.
+type start struct {
+	Contents segment.Contents
+	CRC32C   uint32
 }
 
 // whole says whether it was read and is a whole file of its segment.

@@ -26,7 +26,8 @@ const maxSums = 200_000
 // directory that has no name.
 type reader struct {
 	store Store
-	dir   string // "" = the system's
+	dir   string     // "" = the system's
+	upto  segment.ID // where File.Begins ends
 }
 
 // stat looks whether an object is there.
@@ -65,7 +66,7 @@ func (r reader) read(ctx context.Context, path string, of parquetfile.FileID, kn
 		return nil, err
 	}
 	defer spool.Close()
-	remade, err := f.rows(ctx, spool, of, held)
+	remade, err := f.rows(ctx, spool, of, held, r.upto)
 	var local *fs.PathError
 	if cerr := ctx.Err(); cerr != nil || errors.As(err, &local) {
 		return nil, fmt.Errorf("read object %s: %w", path, errors.Join(cerr, err))
@@ -112,7 +113,7 @@ func (r reader) fetch(ctx context.Context, f *File) (_ *os.File, err error) {
 
 // rows reads all rows. It returns the SHA-256 of the file that the writer makes of
 // them, or what is wrong with the file.
-func (f *File) rows(ctx context.Context, from io.ReaderAt, of parquetfile.FileID, held *Held) (remade string, err error) {
+func (f *File) rows(ctx context.Context, from io.ReaderAt, of parquetfile.FileID, held *Held, upto segment.ID) (remade string, err error) {
 	file, err := parquetfile.Open(from, f.Size)
 	if err != nil {
 		return "", err
@@ -130,7 +131,11 @@ func (f *File) rows(ctx context.Context, from io.ReaderAt, of parquetfile.FileID
 				delete(left, p.ID(i))
 			}
 		}
-		return again.Write(p)
+		if err := again.Write(p); err != nil {
+			return err
+		}
+		f.Begins.add(p, upto)
+		return nil
 	})
 	if err != nil {
 		return "", err
@@ -142,6 +147,17 @@ func (f *File) rows(ctx context.Context, from io.ReaderAt, of parquetfile.FileID
 		f.Lacks = int64(len(left))
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// add adds the rows of a page up to an id, behind which it cuts the page off.
+func (s *start) add(p *segment.Page, upto segment.ID) {
+	n := 0
+	for n < p.Len() && p.ID(n).Compare(upto) <= 0 {
+		add(&s.Contents, p.ID(n))
+		n++
+	}
+	p.Truncate(n)
+	s.CRC32C = p.Digest(s.CRC32C)
 }
 
 // kept is the SHA-256 that was put with the object, and kept beside its bytes;

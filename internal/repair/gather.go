@@ -81,7 +81,7 @@ func (p *part) peek(ctx context.Context, n ...segment.Number) ([]string, error) 
 
 // fetch adds what was asked for to the facts.
 func (p *part) fetch(ctx context.Context, f *Facts, need Need) (err error) {
-	read := reader{p.ports.Store, p.opt.SpoolDir}
+	read := reader{p.ports.Store, p.opt.SpoolDir, f.Entry.LastID}
 	of := parquetfile.FileID{StreamKey: f.StreamKey, Segment: f.Segment}
 	switch need {
 	case NeedPlace:

@@ -46,6 +46,8 @@ func (f *Facts) planNewer() Action {
 		return f.leave("%s is newer than the object of the entry, and %s: compare the three (cat)", newer.Path, f.saysStream())
 	case !newer.whole() || !holds(newer.Contents, e):
 		return f.leave("the object of the entry is whole, and %s, which is newer, does not have all of it%s: compare them (cat FILE); gc removes the one that no entry names", newer.Path, f.saysOthers())
+	case newer.Begins != start{f.Own.Contents, f.Own.CRC32C}:
+		return f.leave("the object of the entry is whole, and %s, which is newer and has more (%s), does not begin with its messages: it is of another life of the topic, or some were deleted in between: compare them (cat FILE)", newer.Path, span(newer.Contents))
 	}
 	next, err := e.Repoint(newer.Contents, newer.object(), newer.Copy)
 	if err != nil {
@@ -157,10 +159,11 @@ func (f *Facts) replacement() (best *File) {
 }
 
 // holds says whether contents are at least what an entry tells that the segment
-// held.
+// held. A stream grows at its end only: what begins with another message is of
+// another one.
 func holds(c segment.Contents, e segment.Entry) bool {
 	return e.Count != segment.NoCount && c.Count >= e.Count &&
-		(e.Count == 0 || c.Count > 0 && c.FirstID.Compare(e.FirstID) <= 0 && c.LastID.Compare(e.LastID) >= 0)
+		(e.Count == 0 || c.FirstID == e.FirstID && c.LastID.Compare(e.LastID) >= 0)
 }
 
 // saysStream says in a few words what is left of the stream.

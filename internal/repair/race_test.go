@@ -125,6 +125,35 @@ func TestNothingIsRepairedBelowAForeignRoot(t *testing.T) {
 	r.wantUntouched(redis)
 }
 
+// unmounted is a root that vanishes after the first look at whose it is.
+type unmounted struct {
+	storePorts
+	looks *int
+}
+
+func (u unmounted) Owner(context.Context) error {
+	if *u.looks++; *u.looks > 1 {
+		return scrub.ErrNoOwner
+	}
+	return nil
+}
+
+func (u unmounted) Stat(context.Context, string) (offload.ObjectInfo, error) {
+	return offload.ObjectInfo{}, offload.ErrObjectMissing
+}
+
+func TestARootThatVanishesInTheMiddleIsNoDamage(t *testing.T) {
+	r := moved(t, 1, false)
+	redis := r.dump()
+	ports := r.ports
+	ports.Store = unmounted{storePorts{r.store}, new(int)}
+	steps, err := r.try(ports, Options{Yes: true}, r.finding(0, scrub.MissingObject))
+	if err != nil || len(steps) != 1 || steps[0].Result != Failed || !errors.Is(steps[0].Err, scrub.ErrNoOwner) {
+		t.Errorf("%v, %s", err, say(steps))
+	}
+	r.wantUntouched(redis)
+}
+
 // down is a store that does not answer.
 type down struct {
 	storePorts

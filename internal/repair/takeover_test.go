@@ -312,6 +312,35 @@ func TestARangeWithOtherMessagesIsNoSource(t *testing.T) {
 	r.wantUntouched(redis)
 }
 
+// A shared stream grows all the time. What matters is that nothing of it went.
+func TestARangeThatHasChangedMeanwhileIsLeftAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(r *rig)
+		want      Result
+	}{
+		"it has grown":           {func(r *rig) { r.server.Exec("XADD", "events", "*", "a", "b") }, Done},
+		"a message of it went":   {func(r *rig) { r.server.Exec("XDEL", "events", idOf(1, 1).String()) }, LostRace},
+		"it was trimmed":         {func(r *rig) { r.server.Exec("XTRIM", "events", "MINID", idOf(1, 1).String()) }, LostRace},
+		"it is gone":             {func(r *rig) { r.server.Exec("DEL", "events") }, LostRace},
+		"it is none":             {func(r *rig) { r.server.Exec("SET", "events", "x") }, LostRace},
+		"it was made anew, less": {func(r *rig) { r.server.Exec("DEL", "events"); r.server.Exec("XADD", "events", idOf(0, 0).String(), "a", "b") }, LostRace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := plainRig(t, false)
+			r.lose(r.path(1, 0))
+			ports := r.ports
+			ports.Gate = meanwhile(func() { c.meanwhile(r) })
+			steps, err := r.try(ports, Options{Yes: true}, r.finding(1, scrub.MissingObject))
+			if err != nil || len(steps) != 1 || steps[0].Deed != Recopy || steps[0].Result != c.want {
+				t.Errorf("%v, %s", err, say(steps))
+			}
+			if e := r.entry(1); c.want == LostRace && e.Tier != segment.Remote {
+				t.Errorf("the entry is %s", e.Encode())
+			}
+		})
+	}
+}
+
 func TestRangesOfPlainStreamsAreTakenOver(t *testing.T) {
 	r := plainRig(t, true)
 	was := r.entry(1)
@@ -339,4 +368,43 @@ func TestALostRangeIsFlippedAgain(t *testing.T) {
 	redis := r.dump()
 	r.want(r.repair(Options{Yes: true}, r.finding(1, scrub.SourceMissing)), Leave, Left)
 	r.wantUntouched(redis)
+}
+
+// A newer object that does not begin with the messages of the entry's own is no
+// later copy of them, whatever its ids: Redis was emptied once, or another one has
+// written there.
+func TestANewerObjectOfOtherMessagesIsLeft(t *testing.T) {
+	r := moved(t, 2, true)
+	raw := r.raw(0)
+	for i := range perSegment + 1 {
+		r.server.Exec("XADD", r.key(0), idOf(0, i).String(), "value", "of another life")
+	}
+	r.set(0, func(e *segment.Entry) {
+		*e = segment.Entry{State: segment.Sealed, Tier: segment.Local, Count: perSegment + 1, FirstID: idOf(0, 0), LastID: idOf(0, perSegment), Copy: 1, OpenedAt: 1, SealedAt: 1}
+	})
+	r.move()
+	r.server.Exec("DEL", r.key(0))
+	r.server.Exec("HSET", r.manifest(), "0", raw)
+	before, redis := r.files(), r.dump()
+	if len(before) != 3+1 { // with the owner marker
+		t.Fatalf("%d files", len(before))
+	}
+	f := r.orphan(0)
+	f.Path = r.path(0, 1)
+	if s := r.want(r.repair(Options{Yes: true}, f), Leave, Left); !strings.Contains(s.Why, "of another life of the topic") {
+		t.Error(s.Why)
+	}
+	r.wantUntouched(redis)
+	r.wantKept(before)
+	r.wantReadable(0, 1)
+}
+
+// A stream never gets a message before its first: an object that begins earlier
+// is of another one.
+func TestAnObjectThatBeginsEarlierIsNotTaken(t *testing.T) {
+	r := moved(t, 2, false)
+	r.local(0)
+	r.server.Exec("DEL", r.key(0))
+	r.set(0, func(e *segment.Entry) { e.FirstID, e.Count = idOf(0, 1), perSegment-1 })
+	r.want(r.repair(Options{Yes: true}, r.finding(0, scrub.SourceMissing)), Leave, Left)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"korvet-offload/internal/parquetfile"
@@ -72,7 +73,11 @@ func (r *Restorer) PlanManifest(ctx context.Context, s Survey, settings *segment
 		b.note("there is no whole file of it on the store")
 		return b, nil
 	}
-	b.Open = s.last() + 1
+	if b.Open = s.last() + 1; b.Open > lastNumber {
+		b.refuse("segment %s has the largest number there is, or nearly, and none is left for those to come: move its file away", s.last())
+		return b, nil
+	}
+	b.checkFront(s)
 	b.compare(s, m, now)
 	if len(b.Refused) > 0 || b.OpenEntry.State == "" {
 		return b, nil
@@ -101,6 +106,25 @@ func (b *Rebuild) tellFaults(s Survey) {
 	}
 	if s.Alien > 0 {
 		b.note("%d objects in its folder are no segments' files: they are left alone", s.Alien)
+	}
+}
+
+// lastNumber is up to what number a segment can be OPEN, with others to follow.
+const lastNumber = math.MaxInt64 - 1<<32
+
+// checkFront refuses what would leave a file without an entry that may be good:
+// one before the manifest's first entry would count as past retention, and gc
+// would remove it; one of a newer version is whole to a newer program.
+func (b *Rebuild) checkFront(s Survey) {
+	first := s.whole()[0].Number
+	for _, f := range s.Segments {
+		switch err := errors.Join(f.Damaged...); {
+		case errors.Is(err, parquetfile.ErrVersion):
+			b.refuse("segment %s: %w: restore with the version that wrote it, or move the file away", f.Number, err)
+		case f.Number < first:
+			b.refuse("segment %s has no whole file, and comes before segment %s, the first that has one: what is before a manifest's first entry counts as past retention, and gc may remove it; move its files out of the root, and keep them",
+				f.Number, first)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"korvet-offload/segment"
@@ -12,6 +13,13 @@ import (
 // ahead is how many numbers behind the last file are looked at for streams.
 const ahead = 8
 
+// longGap is how many numbers of a gap between two files are looked at, atOnce how
+// many at a time.
+const (
+	longGap = 10_000
+	atOnce  = 1000
+)
+
 // checkStreams refuses a partition of which Redis still has streams: they would be
 // in no segment, or taken for leftovers. The stream of the new OPEN segment may be
 // there, since nothing is said of it but that it is open.
@@ -19,27 +27,49 @@ func (r *Restorer) checkStreams(ctx context.Context, b *Rebuild, s Survey, now t
 	if s.Partition.Plain {
 		return r.openRange(ctx, b, s, now)
 	}
-	var keys []segment.SizeQuery
-	for n := range b.Open + ahead {
-		if n != b.Open {
+	for some := range slices.Chunk(mayHaveStreams(s, b.Open), atOnce) {
+		var keys []segment.SizeQuery
+		for _, n := range some {
 			keys = append(keys, segment.SizeQuery{Key: r.layout.SegmentKey(s.Partition, n)})
 		}
-	}
-	sizes, err := r.Streams.Sizes(ctx, keys)
-	if err != nil {
-		return fmt.Errorf("look for streams of %s: %w", s.Partition, err)
-	}
-	for i, size := range sizes {
-		switch {
-		case size.Err != nil:
-			b.Refused = append(b.Refused, refuse("%s: %w", b.Partition, size.Err))
-		case size.Length > 0:
-			b.refuse("stream %s is there, with %d messages, and would be in no segment: rename it to %s where producers go on, if that is free, or delete it if its messages are on the store",
-				keys[i].Key, size.Length, r.layout.SegmentKey(s.Partition, b.Open))
-			return nil
+		sizes, err := r.Streams.Sizes(ctx, keys)
+		if err != nil {
+			return fmt.Errorf("look for streams of %s: %w", s.Partition, err)
+		}
+		for i, size := range sizes {
+			switch {
+			case size.Err != nil:
+				b.Refused = append(b.Refused, refuse("%s: %w", b.Partition, size.Err))
+			case size.Length > 0:
+				b.refuse("stream %s is there, with %d messages, and would be in no segment: rename it to %s where producers go on, if that is free, or delete it if its messages are on the store",
+					keys[i].Key, size.Length, r.layout.SegmentKey(s.Partition, b.Open))
+				return nil
+			}
 		}
 	}
 	return r.adopt(ctx, b, s, now)
+}
+
+// mayHaveStreams are the numbers of which a stream may be there, but for the OPEN
+// one: those of the files, of the gaps between them as far as these are short, and
+// some behind the last. A number is only a file's name, and may be as large as it
+// likes.
+func mayHaveStreams(s Survey, open segment.Number) (all []segment.Number) {
+	next := segment.Number(0)
+	upTo := func(end segment.Number) { // exclusive
+		for n := next; n < end && n < next+longGap; n++ {
+			if n != open {
+				all = append(all, n)
+			}
+		}
+	}
+	for _, f := range s.Segments {
+		upTo(f.Number)
+		all = append(all, f.Number)
+		next = f.Number + 1
+	}
+	upTo(open + ahead)
+	return all
 }
 
 // adopt lets the OPEN entry have the stream under the partition's own key, where

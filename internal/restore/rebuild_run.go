@@ -17,15 +17,17 @@ func entryOf(p segment.Partition, f Found) segment.Entry {
 	return e
 }
 
-// RunManifest does what PlanManifest says, entry by entry. The first of them and
-// the OPEN entry are put last, in one step: until then the manifest has none, and
-// the same call goes on with it.
+// RunManifest does what PlanManifest says, entry by entry, from the lowest number
+// on: whatever lies before a manifest's first entry counts as past retention, and
+// gc may remove it, also of a manifest that is not complete. The OPEN entry is put
+// last, in one step with what takes the place of a worker's entry 0: until then
+// the manifest has none of ours, and the same call goes on with it.
 func (r *Restorer) RunManifest(ctx context.Context, b Rebuild) error {
 	if err := errors.Join(b.Refused...); err != nil || !b.Does() {
 		return err
 	}
 	rest, first := b.Add, segment.Change{Next: b.Open, Open: string(b.OpenEntry.Encode()), Old: b.Replace}
-	if len(rest) > 0 && (b.Replace == "" || rest[0].Number == 0) {
+	if b.Replace != "" && len(rest) > 0 && rest[0].Number == 0 {
 		first.Number, first.New = rest[0].Number, string(entryOf(b.Partition, rest[0]).Encode())
 		rest = rest[1:]
 	}
@@ -34,8 +36,12 @@ func (r *Restorer) RunManifest(ctx context.Context, b Rebuild) error {
 			return err
 		}
 	}
-	if first.New == "" && first.Old == "" { // all were there but the OPEN one
-		first = segment.Change{Number: b.Open, New: first.Open}
+	lowest, err := r.allThere(ctx, b, rest)
+	if err != nil {
+		return err
+	}
+	if first.Old == "" { // nothing is replaced: the lowest entry must be there still
+		first.Number, first.Old, first.New = lowest.Number, lowest.Raw, lowest.Raw
 	}
 	if err := r.stillEmpty(ctx, b); err != nil {
 		return err
@@ -44,6 +50,31 @@ func (r *Restorer) RunManifest(ctx context.Context, b Rebuild) error {
 		return err
 	}
 	return r.stillEmpty(ctx, b)
+}
+
+// allThere looks whether the manifest has all that was put, and that was there
+// before, and returns the entry with the lowest number: a Redis that was emptied
+// meanwhile, or has failed over, has not, and with an OPEN entry it would look
+// complete.
+func (r *Restorer) allThere(ctx context.Context, b Rebuild, put []Found) (lowest segment.Stored, err error) {
+	m, err := r.entries(ctx, b.Partition)
+	if err != nil {
+		return lowest, err
+	}
+	missing, want := map[segment.Number]bool{}, b.There+len(put)
+	for _, f := range put {
+		missing[f.Number] = true
+	}
+	have := 0
+	for _, e := range m.Entries {
+		if delete(missing, e.Number); e.Raw != b.Replace || e.Number != 0 {
+			have++
+		}
+	}
+	if len(m.Entries) == 0 || len(missing) > 0 || have < want {
+		return lowest, refuse("manifest of %s: it has %d of the %d entries that it had: redis has lost some meanwhile; call again", b.Partition, have, want)
+	}
+	return m.Entries[0], nil
 }
 
 func (r *Restorer) put(ctx context.Context, p segment.Partition, c segment.Change) error {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -102,8 +104,11 @@ func TestRebuildKilledAnywhere(t *testing.T) {
 					if _, err := w.rebuild(orders, nil, Options{}, true); !errors.Is(err, errKill) {
 						t.Fatalf("%s, call %d: %v", name, at, err)
 					}
-					if w.manifests[orders][fmt.Sprint(first+3)] == "" && w.manifests[orders]["0"] != begun {
+					if w.manifests[orders][fmt.Sprint(first+3)] == "" && (begun != "" || first > 0) && w.manifests[orders]["0"] != begun {
 						t.Errorf("%s, killed at call %d, done %t: %v", name, at, done, w.manifests[orders])
+					}
+					if m := w.manifests[orders]; len(m) > 0 && m["0"] == "" && m[fmt.Sprint(first)] == "" {
+						t.Errorf("%s, killed at call %d, done %t: gc would take the first file for one that retention has left: %v", name, at, done, m)
 					}
 					w.dies = 0
 					if _, err := w.rebuild(orders, nil, Options{}, true); err != nil {
@@ -223,6 +228,13 @@ func TestRebuildRefuses(t *testing.T) {
 		"an old base":    {func(w *world) { w.add("korvet:storage:local:orders:0", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0 is there"},
 		"disorder":       {func(w *world) { w.put(orders, 3, 0, "", messages(50, 4)) }, nil, Options{}, "segment 3 begins at 1700000050000-0, below segment 2"},
 		"retention":      {nil, &days, Options{}, "3 of its 3 segments are past retention.ms"},
+		"a damaged front": {func(w *world) { w.store.Corrupt(fileOf(0)) }, nil, Options{}, "segment 0 has no whole file, and comes before segment 1"},
+		"a newer version": {func(w *world) { w.bytes(fileOf(3), newer(w.t)) }, nil, Options{}, "newer schema version"},
+		"no number left":  {func(w *world) { w.bytes(fileOf(math.MaxInt64), nil) }, nil, Options{}, "none is left for those to come"},
+		"a stream far behind": {func(w *world) {
+			w.bytes(fileOf(1<<40), nil)
+			w.add("korvet:storage:local:orders:0:1099511627780", messages(0, 4)...)
+		}, nil, Options{}, "stream korvet:storage:local:orders:0:1099511627780 is there"},
 	} {
 		w, _ := lost(t, orders)
 		if c.make != nil {
@@ -235,6 +247,31 @@ func TestRebuildRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, w.manifests[orders])
 		}
 	}
+}
+
+func fileOf(n segment.Number) string {
+	return segment.ObjectPath("korvet:storage:local:orders:0", n, 0, "")
+}
+
+// newer is a file of a version that is not known yet.
+func newer(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile("../parquetfile/testdata/refused/newer-version.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A number is only a file's name: however large it is, the looks at Redis are few.
+func TestAFileWithALargeNumber(t *testing.T) {
+	w, _ := lost(t, orders)
+	w.bytes(fileOf(1<<40), nil)
+	b, err := w.rebuild(orders, nil, Options{}, false)
+	if err != nil || b.Open != 1<<40+1 || w.calls > 100 {
+		t.Errorf("%v after %d calls: %+v", err, w.calls, b)
+	}
+	w.mustBe(orders, 1<<40+1, 0, 1, 2)
 }
 
 func TestRebuildAllTheSame(t *testing.T) {
@@ -291,14 +328,53 @@ func TestSomebodyElseWritesTheManifest(t *testing.T) {
 		w.before = func(what string) {
 			if what == "change" {
 				if n++; n == changes {
-					w.write(orders, segment.Number(changes%3), segment.NewOpen("", 7))
+					w.write(orders, segment.Number(changes), segment.NewOpen("", 7))
 				}
 			}
 		}
 		_, err := w.rebuild(orders, nil, Options{}, false)
 		mustFail(t, fmt.Sprint(changes), err, "somebody else has changed the manifest meanwhile")
-		if e := w.entryOf(orders, segment.Number(changes%3)); e.State != segment.Open {
+		if e := w.entryOf(orders, segment.Number(changes)); e.State != segment.Open {
 			t.Errorf("%d: it is replaced: %+v", changes, e)
+		}
+	}
+}
+
+// A Redis that loses what was written to it meanwhile, in a failover or by a FLUSHALL,
+// gets no OPEN entry, so that the same call begins again.
+//
+//fault:redis | Redis is emptied while restore --manifests writes | the manifest goes before any of the changes | it is refused, and no manifest that lacks segments looks complete
+func TestRedisLosesTheManifestMeanwhile(t *testing.T) {
+	for _, begun := range []string{"", string(segment.NewOpen("", 7).Encode())} {
+		for change := 1; change <= 4; change++ {
+			w, _ := lost(t, orders)
+			if begun != "" {
+				w.manifests[orders] = map[string]string{"0": begun}
+			}
+			n := 0
+			w.before = func(what string) {
+				if what == "change" {
+					if n++; n == change {
+						delete(w.manifests, orders)
+					}
+				}
+			}
+			_, err := w.rebuild(orders, nil, Options{}, false)
+			if n < change || change == 1 && begun == "" { // nothing was lost
+				continue
+			}
+			if !errors.Is(err, ErrRefused) {
+				t.Errorf("before change %d: %v", change, err)
+			}
+			for n, raw := range w.manifests[orders] {
+				if strings.Contains(raw, string(segment.Open)) {
+					t.Errorf("before change %d: entry %s is %s", change, n, raw)
+				}
+			}
+			if _, err := w.rebuild(orders, nil, Options{}, false); err != nil {
+				t.Errorf("before change %d, and again: %v", change, err)
+			}
+			w.mustBe(orders, 3, 0, 1, 2)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (r *round) source(ctx context.Context, w row) (*Finding, error) {
 	if err := offload.CheckSource(w.entry, key, info); err != nil {
 		return r.wrong(SourceMissing, w, "%v", err), nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // nothing is wrong
 }
 
 // other looks at the stream of a segment that is REMOTE, or has no entry.
@@ -122,14 +122,14 @@ func (r *round) other(ctx context.Context, a asked, size segment.StreamSize) (*F
 	case wrongType && e.Local == segment.Present:
 		return r.wrong(StreamDiffers, a.row, "key %s holds no stream", a.key), nil
 	case wrongType:
-		return nil, nil // whose it is, nobody knows
+		return nil, nil //nolint:nilnil // whose it is, nobody knows
 	case size.Err != nil:
 		return nil, fmt.Errorf("look for stream %s: %w", a.key, size.Err)
 	case a.none && size.Length > 0:
 		f := r.f.finding(StrayStream, a.row.number, "stream %s has %d messages, and the manifest has no such segment: no reader finds them", a.key, size.Length)
 		return &f, nil
 	case a.none:
-		return nil, nil
+		return nil, nil //nolint:nilnil // nothing is wrong
 	case e.Local == segment.Dropping && e.State == segment.Sealed:
 		return r.dropping(a, size), nil
 	case size.Length == 0, size.Length == e.Count && !r.run.opt.Deep && e.Local == segment.Present:

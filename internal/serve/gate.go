@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -16,12 +17,13 @@ type gate struct {
 	once    sync.Once
 
 	mu    sync.Mutex
-	idle  map[net.Conn]time.Time // since when
+	open  map[net.Conn]time.Time // since when it is idle; zero = it is not
+	ends  bool                   // none may stay idle any more
 	waits bool                   // one that came waits for a place
 }
 
 func newGate(l net.Listener, n int) *gate {
-	return &gate{Listener: l, places: make(chan struct{}, n), closing: make(chan struct{}), idle: map[net.Conn]time.Time{}}
+	return &gate{Listener: l, places: make(chan struct{}, n), closing: make(chan struct{}), open: map[net.Conn]time.Time{}}
 }
 
 // Accept implements net.Listener. When all places are taken it closes the
@@ -47,23 +49,56 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
+// Close implements net.Listener. It closes idle connections, too, which the
+// library would do one after the other.
 func (g *gate) Close() error {
 	g.once.Do(func() { close(g.closing) })
+	g.mu.Lock()
+	g.ends = true
+	for c, since := range g.open {
+		if !since.IsZero() {
+			shut(c)
+		}
+	}
+	g.mu.Unlock()
 	return g.Listener.Close()
+}
+
+// cut closes all connections, whatever is done on them.
+func (g *gate) cut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.open {
+		shut(c)
+	}
+}
+
+// shut closes a connection at once. Over TLS a farewell would be sent, for which a
+// client that takes nothing could have us wait 5 s.
+func shut(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // its goroutine gives the place back
 }
 
 // track is what http.Server.ConnState calls.
 func (g *gate) track(c net.Conn, s http.ConnState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.idle, c)
 	switch s {
+	case http.StateNew, http.StateActive:
+		g.open[c] = time.Time{}
 	case http.StateIdle:
-		if g.idle[c] = time.Now(); g.waits {
+		g.open[c] = time.Now()
+		switch {
+		case g.ends:
+			shut(c)
+		case g.waits:
 			g.closeIdle()
 		}
 	case http.StateClosed, http.StateHijacked:
+		delete(g.open, c)
 		<-g.places
 	}
 }
@@ -86,15 +121,15 @@ func (g *gate) placed() {
 // It is called with the lock held.
 func (g *gate) closeIdle() {
 	var oldest net.Conn
-	for c, since := range g.idle {
-		if oldest == nil || since.Before(g.idle[oldest]) {
+	for c, since := range g.open {
+		if !since.IsZero() && (oldest == nil || since.Before(g.open[oldest])) {
 			oldest = c
 		}
 	}
 	if oldest != nil {
 		g.waits = false
-		delete(g.idle, oldest)
-		_ = oldest.Close() // its goroutine gives the place back
+		g.open[oldest] = time.Time{} // it goes
+		shut(oldest)
 	}
 }
 

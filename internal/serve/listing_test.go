@@ -168,6 +168,7 @@ func TestMessages(t *testing.T) {
 	for query, want := range map[string]string{
 		"?from=x":         "from: want an id",
 		"?to=1-x":         "to: want an id",
+		"?to=0-0":         "to: no message",
 		"?after=x":        "after: want an id",
 		"?after=1&from=1": "after: it stands beside from",
 		"?after=18446744073709551615-18446744073709551615": "no id follows",

@@ -18,6 +18,9 @@ const lineBuffer = 64 << 10
 
 // messages streams messages, one line each.
 func (s *server) messages(w *reply, r *http.Request, p segment.Partition) error {
+	if !r.ProtoAtLeast(1, 1) {
+		return refused{http.StatusHTTPVersionNotSupported, "messages need HTTP/1.1: in HTTP/1.0 an answer that was cut off looks like a whole one (nginx: proxy_http_version 1.1)"}
+	}
 	v, err := parameters(r, "from", "after", "to", "skip", "limit", "reverse", "tier", "envelope", "decompress")
 	if err != nil {
 		return err
@@ -37,22 +40,27 @@ func (s *server) messages(w *reply, r *http.Request, p segment.Partition) error 
 		q.Limit = 1 // to see whether they can be read
 	}
 	buffer := make([]byte, 0, lineBuffer)
+	send := func(b []byte) error {
+		if _, err := w.Write(b); err != nil {
+			return fmt.Errorf("%w: %w", errStop, err)
+		}
+		return nil
+	}
 	flush := func() error {
 		if r.Method == http.MethodHead || len(buffer) == 0 {
 			return nil
 		}
-		_, err := w.Write(buffer)
-		buffer = buffer[:0]
-		if err != nil {
-			return fmt.Errorf("%w: %w", errStop, err)
-		}
-		return nil
+		defer func() { buffer = buffer[:0] }()
+		return send(buffer)
 	}
 	err = s.parts.Messages.Read(r.Context(), p, q, func(line []byte) error {
 		if len(buffer)+len(line) > lineBuffer {
 			if err := flush(); err != nil {
 				return err
 			}
+		}
+		if len(line) > lineBuffer && r.Method != http.MethodHead { // not to have it twice
+			return send(line)
 		}
 		buffer = append(buffer, line...)
 		return nil
@@ -116,6 +124,9 @@ func bounds(v url.Values) (from, to segment.ID, err error) {
 	if text := v.Get("to"); text != "" {
 		if to, err = idOf("to", text, math.MaxUint64); err != nil {
 			return from, to, err
+		}
+		if to.IsZero() { // which stands for the end
+			return from, to, refused{http.StatusBadRequest, "to: no message has the id 0-0"}
 		}
 	}
 	return from, to, nil

@@ -54,12 +54,16 @@ func (r *reply) inTime() {
 }
 
 // Write implements io.Writer.
-func (r *reply) Write(b []byte) (int, error) {
+func (r *reply) Write(b []byte) (sent int, err error) {
 	r.commit()
-	r.inTime()
-	n, err := r.ResponseWriter.Write(b)
-	r.bytes += int64(n)
-	return n, err
+	for sent < len(b) && err == nil {
+		r.inTime()
+		var n int
+		n, err = r.ResponseWriter.Write(b[sent:min(len(b), sent+pieceSize)])
+		sent += n
+		r.bytes += int64(n)
+	}
+	return sent, err
 }
 
 // ReadFrom implements io.ReaderFrom: http.ServeContent sends a content by it.

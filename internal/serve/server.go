@@ -79,8 +79,11 @@ func (s *server) serve(ctx context.Context, stop time.Duration) error {
 	}
 	g := newGate(l, s.config.Connections)
 	h.ConnState = g.track
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	h.BaseContext = func(net.Listener) context.Context { return base }
 	s.events.Listening(l.Addr())
-	err = run(ctx, h, g, stop)
+	err = run(ctx, h, g, stop, func() { cut(); g.cut() })
 	g.wait()
 	if err != nil {
 		return fmt.Errorf("serve http on %s: %w", s.config.Address, err)
@@ -89,8 +92,10 @@ func (s *server) serve(ctx context.Context, stop time.Duration) error {
 }
 
 // run runs a server until ctx ends or the listener fails. Answers that are still
-// under way when the time to stop is over are cut off.
-func run(ctx context.Context, h *http.Server, l net.Listener, stop time.Duration) error {
+// under way when the time to stop is over are cut off: cut ends what they wait for,
+// too, since the library does not see that a connection is closed while more than
+// the request lies in it.
+func run(ctx context.Context, h *http.Server, l net.Listener, stop time.Duration, cut func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
@@ -106,6 +111,7 @@ func run(ctx context.Context, h *http.Server, l net.Listener, stop time.Duration
 	limited, done := context.WithTimeout(context.WithoutCancel(ctx), stop)
 	defer done()
 	if h.Shutdown(limited) != nil {
+		cut()
 		_ = h.Close() // the listener is closed already, and the clients had their time
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
