@@ -239,7 +239,10 @@ func (r restorer) borrowed(ctx context.Context, do func(ctx context.Context) err
 	}
 	err = do(lead)
 	if cause := context.Cause(lead); cause != nil && ctx.Err() == nil && err != nil {
-		err = fmt.Errorf("%w: %w; the same call goes on with it", cause, err)
+		err = fmt.Errorf("%w: %w", cause, err)
+		if again := "the same call goes on with it"; !strings.Contains(err.Error(), again) {
+			err = fmt.Errorf("%w; %s", err, again)
+		}
 	}
 	if gerr := giveBack(ctx); gerr != nil {
 		r.complain("warning: " + gerr.Error())

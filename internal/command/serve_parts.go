@@ -200,10 +200,11 @@ func (m servedMessages) Read(ctx context.Context, p segment.Partition, q serve.Q
 
 // readError says of an error of reading messages what it means to the server.
 func readError(err error) error {
+	of, named := errors.AsType[*tieredlog.SegmentError](err)
 	switch {
 	case errors.Is(err, tieredlog.ErrNoPartition):
 		return fmt.Errorf("%w: %w", serve.ErrNoPartition, err)
-	case errors.As(err, new(*tieredlog.SegmentError)):
+	case named && of.Damaged():
 		return fmt.Errorf("%w: %w", serve.ErrDamaged, err)
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"korvet-offload/internal/parquetfile"
+	"korvet-offload/internal/serve"
+	"korvet-offload/internal/tieredlog"
 	"korvet-offload/segment"
 )
 
@@ -232,5 +236,26 @@ func TestServedPartitions(t *testing.T) {
 	}
 	if got := fmt.Sprint(candidates(topics, known)); got != `[grown:0 grown:1 grown:2 removed:0 switched-off:0 switched-off:1 "plain/one"]` {
 		t.Error(got)
+	}
+}
+
+// An outage of the store is not called damage.
+func TestReadError(t *testing.T) {
+	of := func(err error) error { return fmt.Errorf("read: %w", &tieredlog.SegmentError{Number: 7, Err: err}) }
+	for _, tt := range []struct {
+		err       error
+		isDamaged bool
+	}{
+		{of(tieredlog.ErrMissing), true},
+		{of(fmt.Errorf("object x: %w", parquetfile.ErrDamaged)), true},
+		{of(errors.New("connection refused")), false},
+		{errors.New("connection refused"), false},
+	} {
+		if err := readError(tt.err); errors.Is(err, serve.ErrDamaged) != tt.isDamaged || !errors.Is(err, tt.err) {
+			t.Errorf("%v: %v", tt.err, err)
+		}
+	}
+	if err := readError(of(tieredlog.ErrNoPartition)); !errors.Is(err, serve.ErrNoPartition) {
+		t.Error(err)
 	}
 }

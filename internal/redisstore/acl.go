@@ -143,7 +143,7 @@ func (s *Store) deniedWrites(ctx context.Context, topic string) (denied []string
 		denied = append(denied, s.askDenied(ctx, key, "XTRIM MINID 0")...)
 	}
 	denied = append(denied, s.askDenied(ctx, l.MembersKey(), "HGETALL", "HSET f v", "HDEL f")...)
-	denied = append(denied, s.askDenied(ctx, l.ClusterKey(), "SET v")...)
+	denied = append(denied, s.askDenied(ctx, l.ClusterKey(), "SET v", "DEL")...)
 	for _, key := range []string{s.checkLease(), l.LeaseKey() + ":wanted"} {
 		denied = append(denied, s.askDenied(ctx, key, "SET v", "GET", "PEXPIRE 1", "PTTL", "DEL")...)
 	}

@@ -18,6 +18,16 @@ func (s *Store) ClusterID(ctx context.Context) (string, error) {
 	return id, wrap(ctx, "GET", key, err)
 }
 
+// claimClusterScript gives an id where there is none, and returns the one that
+// there is then. A server that is full (maxmemory, noeviction) refuses SET, but
+// not in a script that has written already: DEL of a key that is not there is
+// that. Without an id nothing is copied, and no memory freed.
+const claimClusterScript = `local id = redis.call('GET', KEYS[1])
+if id then return id end
+redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1])
+return ARGV[1]`
+
 // ClaimClusterID gives this Redis an id unless it has one, and returns the one
 // that it has then. Of two calls at once one wins, and both return its id. An
 // error may mean that the id was given all the same.
@@ -28,15 +38,14 @@ func (s *Store) ClaimClusterID(ctx context.Context, id string) (string, error) {
 	}
 	limited, done := limit(ctx, s.cfg.timeout())
 	defer done()
-	err := s.client.Do(limited, s.client.B().Set().Key(key).Value(id).Nx().Build()).Error()
-	if err != nil && !rueidis.IsRedisNil(err) { // nil: it has one
-		return "", wrap(ctx, "SET", key, hintReadOnly(err))
-	}
-	return s.ClusterID(ctx)
+	is, err := rueidis.NewLuaScript(claimClusterScript).Exec(limited, s.client, []string{key}, []string{id}).ToString()
+	return is, wrap(ctx, "SET", key, hintReadOnly(err))
 }
 
-// swapClusterScript replaces an id if it is still what was read.
+// swapClusterScript replaces an id if it is still what was read, also on a server
+// that is full.
 const swapClusterScript = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[2])
 return 1`
 

@@ -66,7 +66,7 @@ func (h *Held) read(ctx context.Context, pages segment.PageReader, copied segmen
 	var p segment.Page
 	for {
 		err := pages.Next(ctx, &p)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { //nolint:errorlint // the bare io.EOF is the end; one inside another error is a broken connection
 			return nil
 		}
 		if err != nil {

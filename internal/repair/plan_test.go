@@ -203,3 +203,16 @@ func TestAnObjectIsWhatItsEntryTells(t *testing.T) {
 		}
 	}
 }
+
+// A stream that is there and has other messages than an object that is whole is
+// for a person to settle, and not healthy.
+func TestAStreamThatDiffersIsLeft(t *testing.T) {
+	e := segment.Entry{State: segment.Sealed, Tier: segment.Remote, Local: segment.Present, Count: 2, FirstID: segment.ID{Ms: 1}, LastID: segment.ID{Ms: 2},
+		Object: &segment.Object{Path: segment.ObjectPath("f", 0, 0, ""), Bytes: 9, SHA256: "a"}}
+	c := contentsOf(e)
+	f := Facts{Folder: "f", Entry: e, Raw: string(e.Encode()), Findings: []scrub.Finding{{Kind: scrub.StreamDiffers, Detail: "message 1-0"}},
+		Held: &Held{Info: segment.StreamInfo{Exists: true, Length: 2}, Contents: c, Copied: c}, Own: &File{Path: e.Object.Path, Size: 9, SHA256: "a", Contents: c}}
+	if a, need := Plan(f); need != NeedNothing || a.Deed != Leave {
+		t.Errorf("%s, need %d: %s", a.Deed, need, a.Why)
+	}
+}

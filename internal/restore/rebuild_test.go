@@ -223,11 +223,11 @@ func TestRebuildRefuses(t *testing.T) {
 			w.write(orders, 0, segment.NewOpen("", 7))
 			w.add("korvet:storage:local:orders:0:0", messages(900, 4)...)
 		}, nil, Options{}, "stream korvet:storage:local:orders:0:0 is there, with 4 messages"},
-		"a local copy":   {func(w *world) { w.add("korvet:storage:local:orders:0:2", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0:2 is there"},
-		"a later stream": {func(w *world) { w.add("korvet:storage:local:orders:0:4", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0:4 is there"},
-		"an old base":    {func(w *world) { w.add("korvet:storage:local:orders:0", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0 is there"},
-		"disorder":       {func(w *world) { w.put(orders, 3, 0, "", messages(50, 4)) }, nil, Options{}, "segment 3 begins at 1700000050000-0, below segment 2"},
-		"retention":      {nil, &days, Options{}, "3 of its 3 segments are past retention.ms"},
+		"a local copy":    {func(w *world) { w.add("korvet:storage:local:orders:0:2", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0:2 is there"},
+		"a later stream":  {func(w *world) { w.add("korvet:storage:local:orders:0:4", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0:4 is there"},
+		"an old base":     {func(w *world) { w.add("korvet:storage:local:orders:0", messages(0, 4)...) }, nil, Options{}, "stream korvet:storage:local:orders:0 is there"},
+		"disorder":        {func(w *world) { w.put(orders, 3, 0, "", messages(50, 4)) }, nil, Options{}, "segment 3 begins at 1700000050000-0, below segment 2"},
+		"retention":       {nil, &days, Options{}, "3 of its 3 segments are past retention.ms"},
 		"a damaged front": {func(w *world) { w.store.Corrupt(fileOf(0)) }, nil, Options{}, "segment 0 has no whole file, and comes before segment 1"},
 		"a newer version": {func(w *world) { w.bytes(fileOf(3), newer(w.t)) }, nil, Options{}, "newer schema version"},
 		"no number left":  {func(w *world) { w.bytes(fileOf(math.MaxInt64), nil) }, nil, Options{}, "none is left for those to come"},

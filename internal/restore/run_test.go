@@ -347,6 +347,20 @@ func TestTheStreamIsRemovedAtTheLastMoment(t *testing.T) {
 	}
 }
 
+// What was there when the plan was made may be newer when it is carried out.
+func TestTheStreamGetsNewerMessagesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.three(orders)
+	r := w.restorer()
+	p, err := r.Plan(t.Context(), toKey(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.add("k", messages(5000, 1)...)
+	mustFail(t, "newer", r.Run(t.Context(), p, func(Done) { t.Error("a file was read") }), "stream k has newer messages than would be restored")
+	w.mustHold("k", messages(5000, 1))
+}
+
 func TestTheEntryChangesMeanwhile(t *testing.T) {
 	for _, at := range []string{"entry", "change"} {
 		w := newWorld(t)

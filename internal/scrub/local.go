@@ -116,7 +116,7 @@ func (c *comparison) next() (bool, error) {
 	for !c.ended && c.at >= c.page.Len() {
 		c.page.Reset()
 		c.at = 0
-		if err := c.local.Next(c.ctx, &c.page); errors.Is(err, io.EOF) {
+		if err := c.local.Next(c.ctx, &c.page); err == io.EOF { //nolint:errorlint // the bare io.EOF is the end; one inside another error is a broken connection
 			c.ended = true
 		} else if err != nil {
 			return false, err

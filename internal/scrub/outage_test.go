@@ -47,7 +47,7 @@ func TestOneObjectThatCantBeRead(t *testing.T) {
 			if at == path(cold, 1) {
 				return broken()
 			}
-			return nil, nil
+			return nil, nil //nolint:nilnil // this one is opened as ever
 		}}
 		s, r, err := w.tryScrub(ports, Options{Deep: true})
 		w.want("findings", s.findings, "missing_object cold:0/3 "+path(cold, 3))

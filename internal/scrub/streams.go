@@ -133,7 +133,7 @@ func (r *round) other(ctx context.Context, a asked, size segment.StreamSize) (*F
 	case e.Local == segment.Dropping && e.State == segment.Sealed:
 		return r.dropping(a, size), nil
 	case size.Length == 0, size.Length == e.Count && !r.run.opt.Deep && e.Local == segment.Present:
-		return nil, nil // what is in the object need not be here
+		return nil, nil //nolint:nilnil // nothing is wrong: what is in the object need not be here
 	}
 	info, err := r.run.ports.Streams.StreamInfo(ctx, a.key)
 	if err != nil {

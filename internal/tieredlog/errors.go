@@ -37,6 +37,10 @@ func (e *SegmentError) Error() string {
 // Unwrap gives the cause.
 func (e *SegmentError) Unwrap() error { return e.Err }
 
+// Damaged says whether the segment is at fault: that it is missing, short or
+// damaged. If not, Redis or the store could not be read, and may well be later.
+func (e *SegmentError) Damaged() bool { return unreadable(e.Err) }
+
 // unreadable says whether an error is the fault of one segment, so that others
 // may well be read; an outage of Redis or the store is not.
 func unreadable(err error) bool {
