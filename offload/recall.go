@@ -55,7 +55,7 @@ func (r *recall) look(topics []segment.Topic, known map[string]string) error {
 		*r = live(known)
 		return nil
 	}
-	return fmt.Errorf("%w: %w: neither the registry nor the record of the topics that were offloaded has topic %s any more, nor any other of the %d that this process has seen there; nothing of a topic is deleted until one of them is there again; restore redis, or, if it was emptied on purpose, restart this program",
+	return fmt.Errorf("%w: %w: neither the registry nor the record of the topics that were offloaded has topic %s any more, nor any other of the %d that this process has seen there; nothing of a topic is deleted until one of them is there again; restore redis, or rebuild its manifests with `korvet-offload restore --manifests`; if it was emptied on purpose, restart this program",
 		errRegistry, ErrDataLost, slices.Min(slices.Collect(maps.Keys(*r))), len(*r))
 }
 

@@ -203,6 +203,9 @@ func (j *journal) judge(r offload.Report, err error) {
 	case errors.Is(err, lease.ErrLost):
 		j.fails(partLease, givenUp, err, left)
 		return
+	case errors.Is(err, offload.ErrDataLost):
+		j.fails(partData, "redis seems to have lost its data; nothing is done", err)
+		return
 	case err != nil && !errors.Is(err, offload.ErrStoreDown):
 		j.fails(partRedis, givenUp, err, left)
 		return

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/offload"
 	"korvet-offload/s3sink"
+	"korvet-offload/segment"
 )
 
 // clusterKeeper is what the owner of a root needs of Redis.
@@ -27,6 +29,9 @@ type cluster struct {
 	// doubt is why this process does not know whether Redis remembered a topic
 	// when it started: what its own passes have written since proves nothing.
 	doubt atomic.Pointer[error]
+	// accepted is the id by which this process has found the root to be its own;
+	// nil = none yet.
+	accepted atomic.Pointer[string]
 }
 
 // The two ways in which a root can be another's.
@@ -51,7 +56,41 @@ func (c *cluster) Accepts(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	return sameCluster(own, id)
+	if err := sameCluster(own, id); err != nil {
+		return err
+	}
+	c.accepted.Store(&id)
+	return nil
+}
+
+// still says why a root that was this Redis' own is not any more. One that is
+// emptied under a running worker, and gets its topics again, would otherwise go
+// on below the objects of its earlier life.
+func (c *cluster) still(ctx context.Context) error {
+	id := c.accepted.Load()
+	if id == nil {
+		return nil
+	}
+	err := c.Accepts(ctx, *id)
+	if errors.Is(err, s3sink.ErrOtherCluster) {
+		return fmt.Errorf("%w: %w", offload.ErrDataLost, err)
+	}
+	return redisError(err)
+}
+
+// ownRegistry is a registry that is read only as long as the root is this Redis'
+// own: without topics a pass does nothing.
+type ownRegistry struct {
+	offload.Registry
+	owner *cluster
+}
+
+// Topics implements offload.Registry.
+func (r ownRegistry) Topics(ctx context.Context) ([]segment.Topic, error) {
+	if err := r.owner.still(ctx); err != nil {
+		return nil, err
+	}
+	return r.Registry.Topics(ctx)
 }
 
 // takeOver gives Redis the id of a marker, where what it remembers says that the
@@ -86,6 +125,9 @@ func (c *cluster) ID(ctx context.Context) (string, error) {
 	id, err := c.redis.ClaimClusterID(ctx, rand.Text())
 	if redisstore.ClassOf(err) == redisstore.Permission {
 		return "", nil
+	}
+	if err == nil {
+		c.accepted.Store(&id)
 	}
 	return id, err
 }

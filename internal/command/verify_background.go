@@ -144,8 +144,8 @@ func (b *backgroundVerify) verify(ctx context.Context, may func() bool, o scrub.
 		cancel()
 	})
 	passed := map[segment.Partition]bool{}
-	if skip := o.Skip; skip != nil {
-		o.Skip = func(p segment.Partition) bool {
+	if skip := o.PassOver; skip != nil {
+		o.PassOver = func(p segment.Partition) bool {
 			passed[p] = passed[p] || skip(p)
 			return passed[p]
 		}
@@ -168,7 +168,7 @@ func (b *backgroundVerify) verify(ctx context.Context, may func() bool, o scrub.
 
 func (b *backgroundVerify) options(s *session) scrub.Options {
 	o := scrub.Options{Deep: b.cfg.Scrub.Deep, Rate: b.cfg.Scrub.Rate, DeleteGrace: b.cfg.Worker.DeleteGrace, SpoolDir: b.cfg.Worker.SpoolDir,
-		Skip: func(p segment.Partition) bool {
+		PassOver: func(p segment.Partition) bool {
 			paused := s.pauses.now.Load()
 			return paused != nil && paused.Covers(p)
 		},

@@ -38,12 +38,12 @@ func (b background) messages() (all []string) {
 // are passed over.
 func (b background) scrubbed(t *testing.T, paused []segment.Partition, damaged ...segment.Partition) {
 	t.Helper()
-	o := scrub.Options{Skip: func(p segment.Partition) bool { return slices.Contains(paused, p) }}
+	o := scrub.Options{PassOver: func(p segment.Partition) bool { return slices.Contains(paused, p) }}
 	done, err := b.verify(t.Context(), func() bool { return true }, o, func(_ context.Context, o scrub.Options, found func(scrub.Finding)) (scrub.Report, error) {
 		r := scrub.Report{Findings: map[scrub.Kind]int64{}}
 		for n := range 3 {
 			p := segment.Partition{Topic: "orders", Number: n}
-			if o.Skip(p) {
+			if o.PassOver(p) {
 				r.Skipped++
 			} else if slices.Contains(damaged, p) {
 				r.Findings[scrub.MissingObject]++

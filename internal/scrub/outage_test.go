@@ -112,7 +112,7 @@ func TestWhatIsLookedAt(t *testing.T) {
 		{Options{}, "ab", Report{Partitions: 3, Segments: 7, Objects: 4}}, // and the plain stream that is declared
 		{Options{Partitions: []segment.Partition{b}}, "b", Report{Partitions: 1, Segments: 4, Objects: 2}},
 		{Options{Only: func(p segment.Partition) bool { return p == a }}, "a", Report{Partitions: 1, Segments: 3, Objects: 4}},
-		{Options{Skip: func(p segment.Partition) bool { return p == b }}, "a", Report{Partitions: 2, Segments: 3, Objects: 4, Skipped: 1}},
+		{Options{PassOver: func(p segment.Partition) bool { return p == b }}, "a", Report{Partitions: 2, Segments: 3, Objects: 4, Skipped: 1}},
 	} {
 		s, r := w.scrub(tt.o)
 		got := ""

@@ -51,7 +51,7 @@ func (r *run) all(ctx context.Context) error {
 	}
 	r.list()
 	for _, p := range r.parts {
-		if !r.wants(p) || r.opt.Skip != nil && r.opt.Skip(p) { // who it belongs to may have changed
+		if !r.wants(p) || r.opt.PassOver != nil && r.opt.PassOver(p) { // who it belongs to may have changed
 			r.report.Skipped++
 			continue
 		}

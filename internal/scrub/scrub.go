@@ -15,9 +15,9 @@ type Options struct {
 	// Partitions are those to look at, whether or not there is such a topic; nil =
 	// all that topics, manifests and the store show.
 	Partitions []segment.Partition
-	// Skip is asked right before each partition whether it is passed over now; nil =
+	// PassOver is asked right before each partition whether it is passed over now; nil =
 	// never.
-	Skip func(segment.Partition) bool
+	PassOver func(segment.Partition) bool
 	// Deep reads every object that an entry names, and every row in it.
 	Deep bool
 	// CompareLocal compares the messages of the object with those of the local
