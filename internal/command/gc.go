@@ -71,6 +71,9 @@ func (p Process) gc(c *cli.Context) error {
 	if err := checkOwner(c.Context, s.store); err != nil {
 		return err
 	}
+	if err := s.mustKnow(c.Context, scope, nil); err != nil {
+		return err
+	}
 	if lacks := s.lacksCluster(c.Context); lacks != "" {
 		p.complain("warning: " + lacks)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/internal/testkit/redisserver"
+	"korvet-offload/offload"
 	"korvet-offload/s3sink"
+	"korvet-offload/segment"
 )
 
 const clusterKey = "korvet:storage:offload:cluster"
@@ -206,6 +208,45 @@ func TestAStartWithoutTheStore(t *testing.T) {
 	if err := c.Accepts(t.Context(), "marker's"); err != nil {
 		t.Errorf("it is the same one: %v", err)
 	}
+}
+
+// topics is a registry with one topic.
+type topics struct{ offload.Registry }
+
+func (topics) Topics(context.Context) ([]segment.Topic, error) {
+	return []segment.Topic{{Name: "orders"}}, nil
+}
+
+// A root that this process has taken for its own is looked at in each pass.
+func TestARootThatIsLostMeanwhile(t *testing.T) {
+	k := &keeper{id: "one", topics: 1}
+	c := &cluster{redis: k}
+	r := ownRegistry{topics{}, c}
+	read := func(what string, lost bool) {
+		t.Helper()
+		got, err := r.Topics(t.Context())
+		if errors.Is(err, offload.ErrDataLost) != lost || (len(got) == 1) == lost {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	k.id = "two"
+	read("nothing is claimed yet", false)
+	k.id = "one"
+	if err := c.Accepts(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	read("its own", false)
+	k.id = ""
+	read("only the id is lost", false)
+	if k.id != "one" {
+		t.Errorf("the id is %q", k.id)
+	}
+	k.id, k.topics = "", 0
+	read("emptied", true)
+	k.id = "two"
+	read("another one", true)
+	k.id = "one"
+	read("claimed again", false)
 }
 
 func TestRedisThatDoesNotSayWhichItIs(t *testing.T) {

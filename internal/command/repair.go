@@ -73,6 +73,13 @@ func (p Process) repair(c *cli.Context) error {
 	if err := checkOwner(c.Context, s.store); err != nil {
 		return err
 	}
+	scope, err := scopeOf(c)
+	if err != nil {
+		return err
+	}
+	if err := s.mustKnow(c.Context, scope, look.Partitions); err != nil {
+		return err
+	}
 	out := &repairOutput{Process: p, json: c.String("output") == outputJSON, act: c.Bool("yes")}
 	findings, err := p.findings(c, s, look)
 	if findings == nil && err != nil {

@@ -191,6 +191,7 @@ func TestRepairOfAReport(t *testing.T) {
 	h.rewrite(h.file(1, ""), h.file(1, ""), flip)
 	report := filepath.Join(t.TempDir(), "verify.json")
 	h.do(os.WriteFile(report, []byte(h.call(1, "verify", "--deep", "--output", "json").stdout), 0o600))
+	h.server.Exec("SADD", "korvet:topics", "other")
 	if r := h.call(0, "repair", "--report", report, "--topic", "other"); !strings.Contains(r.stdout, "0 findings") {
 		t.Errorf("of another topic:\n%s", r.stdout)
 	}

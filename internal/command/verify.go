@@ -76,12 +76,12 @@ func (p Process) verify(c *cli.Context) (err error) {
 		return err
 	}
 	defer s.close()
-	if c.IsSet("topic") || c.IsSet("stream") {
-		scope, err := scopeOf(c)
-		if err != nil {
-			return err
-		}
-		p.warnOfUnknown(c.Context, s.redis, scope)
+	scope, err := scopeOf(c)
+	if err != nil {
+		return err
+	}
+	if err := s.mustKnow(c.Context, scope, opt.Partitions); err != nil {
+		return err
 	}
 	bar := startScrubProgress(p.Stderr)
 	opt.Progress = bar.told

@@ -62,7 +62,7 @@ func gcGuards() []Guard {
 		{
 			Name: "a pass asks whether the root is this Redis' still", Against: "a Redis that was emptied under a running worker goes on below the objects of its earlier life",
 			Cuts:    []Cut{{"internal/command/owner.go", "	if err := r.owner.still(ctx); err != nil {\n		return nil, err\n	}\n", ""}},
-			Package: "./test", Test: "^TestAnEmptiedRedisIsNotReady$",
+			Package: "./internal/command", Test: "^TestARootThatIsLostMeanwhile$",
 		},
 	}
 }
