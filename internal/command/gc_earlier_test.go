@@ -65,7 +65,7 @@ func TestWhatIsAnEarlierCopy(t *testing.T) {
 			err = earlierCopy(t.Context(), store, id, older, is)
 			switch {
 			case c.says == "" && err == nil:
-			case c.want == errMissingObject && s3sink.ClassOf(err) == s3sink.ClassMissing:
+			case errors.Is(c.want, errMissingObject) && s3sink.ClassOf(err) == s3sink.ClassMissing:
 			case c.says == "" || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says):
 				t.Errorf("%v, want %v: %s", err, c.want, c.says)
 			}
