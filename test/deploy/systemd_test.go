@@ -102,7 +102,7 @@ func values(t *testing.T, unit, key string) (all []string) {
 func TestSystemdCredentialsAreTheSecrets(t *testing.T) {
 	var secrets []string
 	for line := range strings.Lines(readFile(t, "docs/settings.md")) {
-		if name := regexp.MustCompile("^\\| `([^`]+)`.*\\(secret\\) \\|$").FindStringSubmatch(strings.TrimSpace(line)); name != nil {
+		if name := regexp.MustCompile("^\\| `([^`]+)`.*\\(secret\\) \\|$").FindStringSubmatch(strings.TrimSpace(line)); name != nil && !strings.Contains(name[1], ".serve.") { // that of a server of its own
 			secrets = append(secrets, name[1])
 		}
 	}
