@@ -50,7 +50,7 @@ func TestBorrowingFromInstancesThatRun(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			rig := newRig(t)
-			environ := append(slices.Clone(rig.environ), fmt.Sprint("KORVET_STORAGE_OFFLOAD_SHARDS=", shards), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s", "KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms")
+			environ := append(slices.Clone(rig.environ), fmt.Sprint("KORVET_STORAGE_OFFLOAD_SHARDS=", shards), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms")
 			a := start(t, environ)
 			a.await(`"message":"this instance leads"`)
 			a.await(`"segment":"orders:0/1","result":"copied"`)
@@ -103,7 +103,7 @@ func (b borrowing) Planned(offload.Plan) { b.ask() }
 // begins no others.
 func TestBorrowingDuringAPass(t *testing.T) {
 	rig := newRig(t)
-	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=1s")
+	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=1s")
 	other := sessionOf(t, environ, quiet{})
 	type loan struct {
 		giveBack func(context.Context) error
@@ -179,7 +179,7 @@ func (r rig) sealLarge(t *testing.T, s *session, n segment.Number) {
 //fault:leaders | Somebody borrows the lease from an instance in the middle of a long copy, and is killed | A daemon whose upload is slow, real Redis; the borrower's connections are cut | The copy is finished and the next one not begun; the daemon goes on when the borrower's keys have lapsed
 func TestBorrowingDuringALongCopy(t *testing.T) {
 	rig := newRig(t)
-	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=3s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms", "KORVET_STORAGE_OFFLOAD_UPLOAD_RATE=400KB",
+	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms", "KORVET_STORAGE_OFFLOAD_UPLOAD_RATE=400KB",
 		"KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_CONCURRENCY=1")
 	s := sessionOf(t, environ, quiet{})
 	rig.sealLarge(t, s, 3)
