@@ -44,7 +44,7 @@ func gcGuards() []Guard {
 		guard("gc: a topic that came back keeps its objects", "a topic that is made anew loses what it has put", "TestRacesWithATopicThatComesBack",
 			cut("again.go", "	case c.Class == Removed && s.fields > 0:\n", "	case false:\n")),
 		guard("gc: of a removed topic only its own files go", "a table of somebody else whose folder looks like a stream's is removed", "TestPartitionsWithoutAManifest",
-			cut("again.go", "		return c.isFile(ctx, one.Partition, one.Object)\n", "		return \"\", nil\n")),
+			cut("again.go", "		_, why, err = c.isFile(ctx, one.Partition, one.Object)\n		return why, err\n", "		return \"\", nil\n")),
 		guard("gc: a lease that is lost ends it", "two work at once for longer than they must", "TestTheLeaseIsLostInTheMiddle",
 			cut("remove.go", "	if ctx.Err() != nil { // the lease, last\n		return context.Cause(ctx)\n	}\n", "")),
 		guard("gc: only uploads of this program are given up", "an upload of somebody else below the prefix is lost", "TestUnfinishedUploads",
