@@ -185,6 +185,34 @@ func TestARequestThatIsWithdrawn(t *testing.T) {
 	}
 }
 
+// A right that is taken away in the middle keeps nobody from the work.
+func TestARequestThatCantBeReadAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeServer()
+		a := daemonOf(t, s, "a")
+		lead, release := take(t, a.Lease)
+		leave, _ := a.Enter()
+		ctx, cancel := context.WithCancel(t.Context())
+		l := borrow(ctx, s, "gc", 1)
+		pass(soon)
+		if _, ok := a.Enter(); ok {
+			t.Error("a job begins although the lease is asked for")
+		}
+		a.link.blind.Store(true)
+		pass(soon)
+		again, ok := a.Enter()
+		if !ok || lead.Err() != nil || a.Lends() != "" {
+			t.Fatalf("may begin %t, the leadership %v, lends to %q", ok, lead.Err(), a.Lends())
+		}
+		again()
+		leave()
+		cancel()
+		<-l.done
+		_ = release(t.Context())
+		a.end()
+	})
+}
+
 func TestABorrowerIsKilled(t *testing.T) {
 	//fault:leaders | Whoever has borrowed the lease is killed | A single lease over a fake Redis, under a simulated clock | Others lead again when what it held has lapsed, and the killed one's own work is told that the lease is lost
 	synctest.Test(t, func(t *testing.T) {

@@ -71,8 +71,11 @@ func (l *link) release(ctx context.Context, key, token string) error {
 }
 
 func (l *link) wanted(ctx context.Context, key string) (string, error) {
-	if l.cut.Load() || l.blind.Load() {
+	if l.cut.Load() {
 		return "", errRefused
+	}
+	if l.blind.Load() {
+		return "", errReply
 	}
 	return l.key(key).wanted(ctx, key)
 }

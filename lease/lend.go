@@ -43,6 +43,17 @@ func askedFor(ctx context.Context, redis commands, c Config) (who string, err er
 	return value, nil
 }
 
+// asks is askedFor for whoever has the lease. A server that answers and does not
+// say who asks, for want of a right, is one at which nobody does: the work goes
+// on, also where it had said before. Without an answer all stays as it is.
+func asks(ctx context.Context, redis commands, c Config) (who string, err error) {
+	who, err = askedFor(ctx, redis, c)
+	if errors.Is(err, errReply) {
+		return "", nil
+	}
+	return who, err
+}
+
 // door lets jobs in for as long as the lease is not about to be given away.
 type door struct {
 	emptied chan struct{} // gives a value when the last one has left and it is closed
@@ -125,10 +136,9 @@ func (l *Lease) give(ctx context.Context, h *holder, asker string) {
 }
 
 // gives says whether the lease is to be given away now, and to whom. A request
-// that has lapsed opens the door again. Where it can't be found out who asks, all
-// stays as it is: there may be no right to read it, and the work goes on.
+// that has lapsed opens the door again.
 func (l *Lease) gives(ctx context.Context) (asker string, now bool) {
-	asker, err := askedFor(ctx, l.redis, l.cfg)
+	asker, err := asks(ctx, l.redis, l.cfg)
 	if err != nil {
 		return "", false
 	}
@@ -151,15 +161,15 @@ func (g *Group) Lends() string {
 
 // lend closes all leases where somebody has asked for them. The caller holds
 // turn. When nobody asks any more they are opened, or taken again, as the share is
-// then. Where it can't be found out, all stays as it is, as in Lease; it is an error
-// where there is no answer at all.
+// then. Where it can't be found out all stays as it is; it is an error where there
+// is no answer at all.
 func (g *Group) lend(ctx context.Context) error {
-	asker, err := askedFor(ctx, g.redis, g.cfg)
+	asker, err := asks(ctx, g.redis, g.cfg)
 	if errors.Is(err, errNoAnswer) {
 		return err
 	}
 	if err != nil {
-		return nil //nolint:nilerr // there may be no right to read it
+		return nil //nolint:nilerr // the next look tells, and the leases are asked for meanwhile
 	}
 	g.mu.Lock()
 	g.asker = asker

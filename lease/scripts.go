@@ -84,8 +84,15 @@ func (s *scripts) release(ctx context.Context, key, token string) error {
 	return s.releasing.Exec(ctx, s.client, []string{key}, []string{token}).Error()
 }
 
+// errReply is that Redis has answered, and not with what it was asked for.
+var errReply = errors.New("redis refuses it")
+
 func (s *scripts) wanted(ctx context.Context, key string) (string, error) {
-	return s.asking.Exec(ctx, s.client, []string{key}, nil).ToString()
+	who, err := s.asking.Exec(ctx, s.client, []string{key}, nil).ToString()
+	if _, replied := rueidis.IsRedisErr(err); replied {
+		err = fmt.Errorf("%w: %w", errReply, err)
+	}
+	return who, err
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }

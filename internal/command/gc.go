@@ -41,7 +41,7 @@ func (p Process) gcCommand() *cli.Command {
 		Description: gcDescription,
 		Flags: append(append(scopeFlags(),
 			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Usage: "delete; without it nothing is changed"},
-			&cli.DurationFlag{Name: "older-than", Value: 7 * 24 * time.Hour, Usage: "leave what is younger than this `DURATION`, 24h at least"},
+			&cli.StringFlag{Name: "older-than", Value: "7d", Usage: "leave what is younger than this `DURATION` (36h, 14d), 24h at least"},
 			&cli.BoolFlag{Name: "gaps", DisableDefaultText: true, Usage: "also objects of segments that have no entry, though no retention took them"},
 			&cli.BoolFlag{Name: "removed-topics", DisableDefaultText: true, Usage: "also objects of partitions without a manifest, of topics that are not registered"},
 			&cli.BoolFlag{Name: "uploads", Value: true, Usage: "also unfinished uploads"},
@@ -55,7 +55,11 @@ func (p Process) gc(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	opt := gc.Options{OlderThan: c.Duration("older-than"), Gaps: c.Bool("gaps"), Removed: c.Bool("removed-topics"), Uploads: c.Bool("uploads"), Scope: scope}
+	older, err := config.ParseDuration(c.String("older-than"))
+	if err != nil {
+		return usageError{fmt.Errorf("--older-than %q: %w", c.String("older-than"), err)}
+	}
+	opt := gc.Options{OlderThan: older, Gaps: c.Bool("gaps"), Removed: c.Bool("removed-topics"), Uploads: c.Bool("uploads"), Scope: scope}
 	if err := opt.Validate(); err != nil {
 		return usageError{fmt.Errorf("--older-than: %w", err)}
 	}

@@ -62,6 +62,9 @@ func (l *listing) partitions(ctx context.Context) (parts []segment.Partition, er
 	if l.what.topic != "" && !found {
 		return nil, fmt.Errorf("topic %s: it is in no registry, and was not offloaded before", l.what.topic)
 	}
+	if !found {
+		l.process.complain("warning: " + nothingKnown(l.layout))
+	}
 	slices.SortFunc(parts, func(a, b segment.Partition) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(boolInt(a.Plain), boolInt(b.Plain)), cmp.Compare(a.Number, b.Number))
 	})

@@ -9,6 +9,11 @@ import (
 	"korvet-offload/segment"
 )
 
+// nothingKnown says that there is nothing to look at, which is not as it should be.
+func nothingKnown(l segment.Layout) string {
+	return fmt.Sprintf("namespace %s has no topic and no plain stream: is that its name, and has redis lost its data? korvet-offload doctor looks closer", l.Namespace)
+}
+
 // mustKnow refuses names that nothing knows: of what is misspelt nothing is wrong.
 func (s *session) mustKnow(ctx context.Context, scope segment.Scope, partitions []segment.Partition) error {
 	partitions = slices.Clone(partitions)

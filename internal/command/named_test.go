@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,12 @@ func TestNamesThatNothingKnows(t *testing.T) {
 		want := "korvet-offload: " + what + ": it is in no registry, has no manifest, and there is no object of it on the store; is the name right?\n"
 		if r.code != exitFault || r.stdout != "" || r.stderr != want {
 			t.Errorf("%s: exit %d %s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+	for _, verb := range []string{"ls", "status"} {
+		r := call(t, append(slices.Clone(rig.environ), "KORVET_NAMESPACE=other"), verb)
+		if want := "korvet-offload: warning: namespace other has no topic and no plain stream: "; r.code != exitDone || !strings.HasPrefix(r.stderr, want) {
+			t.Errorf("%s: %+v", verb, r)
 		}
 	}
 	rig.server.Exec("DEL", "korvet:topics")

@@ -15,7 +15,6 @@ import (
 	"korvet-offload/internal/repair"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/offload"
-	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
@@ -61,23 +60,12 @@ func (p Process) repair(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	look, err := verifyOptions(c, cfg.Config)
-	if err != nil {
-		return err
-	}
-	s, err := connect(c.Context, cfg.Config, quiet{}, func(s3sink.Event) {})
+	s, look, err := scrubbing(c, cfg.Config)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	if err := checkOwner(c.Context, s.store); err != nil {
-		return err
-	}
-	scope, err := scopeOf(c)
-	if err != nil {
-		return err
-	}
-	if err := s.mustKnow(c.Context, scope, look.Partitions); err != nil {
 		return err
 	}
 	out := &repairOutput{Process: p, json: c.String("output") == outputJSON, act: c.Bool("yes")}

@@ -98,6 +98,9 @@ func (p Process) status(c *cli.Context) error {
 	view := makeStatus(scan, plan, cfg.Config)
 	view.Registry = string(s.redis.RegistryKind())
 	view.addEviction(s.redis.Eviction(c.Context))
+	if len(scan.Topics) == 0 {
+		view.Warnings = append(view.Warnings, nothingKnown(cfg.Redis.Layout))
+	}
 	view.addMembers(c.Context, s)
 	if err := p.printStatus(c.String("output"), view); err != nil {
 		return err

@@ -59,10 +59,11 @@ func (p Process) verify(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	opt, err := verifyOptions(c, cfg.Config)
+	s, opt, err := scrubbing(c, cfg.Config)
 	if err != nil {
 		return err
 	}
+	defer s.close()
 	if file := c.String("state"); file != "" {
 		state, err := openVerified(file, verifiedHead{V: 1, Root: cfg.Store.URL, Namespace: cfg.Redis.Layout.Namespace}, c.Bool("resume"))
 		if err != nil {
@@ -70,18 +71,6 @@ func (p Process) verify(c *cli.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, state.close()) }()
 		opt.Verified, opt.Done = state.has, state.add
-	}
-	s, err := connect(c.Context, cfg.Config, quiet{}, func(s3sink.Event) {})
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	scope, err := scopeOf(c)
-	if err != nil {
-		return err
-	}
-	if err := s.mustKnow(c.Context, scope, opt.Partitions); err != nil {
-		return err
 	}
 	bar := startScrubProgress(p.Stderr)
 	opt.Progress = bar.told
@@ -91,13 +80,32 @@ func (p Process) verify(c *cli.Context) (err error) {
 	return out.finish(report, err)
 }
 
-// verifyOptions are those of the command line.
-func verifyOptions(c *cli.Context, cfg config.Config) (scrub.Options, error) {
-	o := scrub.Options{Deep: c.Bool("deep"), CompareLocal: c.Bool("compare-local"), Rate: cfg.Scrub.Rate}
+// scrubbing connects for a look at what the command line names, which must be
+// known.
+func scrubbing(c *cli.Context, cfg config.Config) (*session, scrub.Options, error) {
 	scope, err := scopeOf(c)
 	if err != nil {
-		return o, err
+		return nil, scrub.Options{}, err
 	}
+	opt, err := verifyOptions(c, cfg, scope)
+	if err != nil {
+		return nil, opt, err
+	}
+	s, err := connect(c.Context, cfg, quiet{}, func(s3sink.Event) {})
+	if err != nil {
+		return nil, opt, err
+	}
+	if err := s.mustKnow(c.Context, scope, opt.Partitions); err != nil {
+		s.close()
+		return nil, opt, err
+	}
+	return s, opt, nil
+}
+
+// verifyOptions are those of the command line.
+func verifyOptions(c *cli.Context, cfg config.Config, scope segment.Scope) (scrub.Options, error) {
+	o := scrub.Options{Deep: c.Bool("deep"), CompareLocal: c.Bool("compare-local"), Rate: cfg.Scrub.Rate}
+	var err error
 	if c.IsSet("rate") {
 		if o.Rate, err = config.ParseSize(c.String("rate")); err != nil {
 			return o, usageError{fmt.Errorf("--rate %q: %w", c.String("rate"), err)}

@@ -147,8 +147,12 @@ func (c *Collector) past(ctx context.Context, one *Candidate) (why string, err e
 	if why != "" || err != nil {
 		return why, err
 	}
-	at := one.Object.Info.ModTime.Add(one.Age).UnixMilli()
-	if newest := holds.LastID.Ms; one.retention > 0 && segment.IsTime(newest) && newest > uint64(max(0, at-one.retention)) { //nolint:gosec // not below 0
+	put := one.Object.Info.ModTime
+	at, newest := put.Add(one.Age).UnixMilli(), uint64(max(0, put.UnixMilli())) //nolint:gosec // not below 0
+	if segment.IsTime(holds.LastID.Ms) {
+		newest = holds.LastID.Ms
+	}
+	if newest > uint64(max(0, at-one.retention)) { //nolint:gosec // not below 0
 		return fmt.Sprintf("its newest message, %s, is not past retention.ms, so that something else has taken its entry; this may be the only copy: see korvet-offload repair --include-expired", holds.LastID), nil
 	}
 	return "", nil

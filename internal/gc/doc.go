@@ -17,7 +17,7 @@
 //     earlier copy of what that holds. An object of another life of the topic, or of
 //     another Redis, whose path looks like an older copy's, may be the only one.
 //   - An object of a segment before the first entry goes only if it is a whole file,
-//     and, where retention.ms alone decides, if its newest message is past that.
+//     and if its newest message is past retention.ms.
 //   - A manifest that can't be read as a whole, or with one value that is not an
 //     entry, protects its whole partition. An owner marker that is missing or not
 //     ours, a Redis without any manifest, and a listing without any object where

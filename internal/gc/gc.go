@@ -62,7 +62,7 @@ type Candidate struct {
 	Stays     string        // why it does not go though its class is wanted; "" = it does, or its class is not
 
 	first, last segment.Number // of the manifest; nothing where the class is Removed
-	retention   int64          // of Expired: how old all of it must be, in ms; 0 = that is not known
+	retention   int64          // of Expired: how old all of it must be, in ms
 }
 
 // Upload is an unfinished upload that could go.

@@ -134,7 +134,8 @@ func (l *looking) candidate(m *manifest, o catalog.Object, class Class) {
 		l.plan.Young.add(o.Info)
 		return
 	}
-	found := Candidate{Partition: m.partition, Object: o, Class: class, Why: m.why(class, o), Age: age, first: m.first, last: m.last, retention: l.topics.retention(m.partition)}
+	found := Candidate{Partition: m.partition, Object: o, Class: class, Why: m.why(class, o), Age: age, first: m.first, last: m.last}
+	found.retention, _ = l.topics.retention(m.partition)
 	if l.opt.wants(class) {
 		l.plan.Objects = append(l.plan.Objects, found)
 	} else {
@@ -153,9 +154,9 @@ func (m *manifest) why(class Class, o catalog.Object) string {
 	case class == Removed:
 		return "its partition has no manifest, and is not in the registry"
 	case o.Segment < m.first && class == Expired:
-		return fmt.Sprintf("segment %s is past retention: the manifest begins with segment %s", o.Segment, m.first)
+		return fmt.Sprintf("segment %s has no entry, as retention.ms may have it: the manifest begins with segment %s", o.Segment, m.first)
 	case o.Segment < m.first:
-		return fmt.Sprintf("segment %s has no entry: the manifest begins with segment %s, and no retention is set that could have taken it", o.Segment, m.first)
+		return fmt.Sprintf("segment %s has no entry: the manifest begins with segment %s, and no retention.ms is set that could have taken it", o.Segment, m.first)
 	case o.Segment > m.last:
 		return fmt.Sprintf("segment %s has no entry: the manifest ends with segment %s", o.Segment, m.last)
 	}

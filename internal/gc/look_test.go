@@ -208,14 +208,14 @@ func TestProtectedPartitions(t *testing.T) {
 	}
 }
 
-// Without a retention nothing can have been taken by it.
+// Without a retention by time the age of what is left says nothing.
 func TestBelowTheFirstEntryWithoutRetention(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*segment.Topic)
 		want   []string
 	}{
 		"by time":         {func(*segment.Topic) {}, []string{"orders:0/0.parquet"}},
-		"by size":         {func(o *segment.Topic) { o.Settings.RetentionMs, o.Settings.RetentionBytes = -1, 1 }, []string{"orders:0/0.parquet"}},
+		"by size":         {func(o *segment.Topic) { o.Settings.RetentionMs, o.Settings.RetentionBytes = -1, 1 }, nil},
 		"none":            {func(o *segment.Topic) { o.Settings.RetentionMs = -1 }, nil},
 		"not known":       {func(o *segment.Topic) { o.Name = "other" }, nil},
 		"can't be read":   {func(o *segment.Topic) { o.Err = segment.ErrTopicSetting }, nil},
@@ -245,8 +245,9 @@ func TestWhatRetentionCannotHaveTakenStays(t *testing.T) {
 		"not past it":      {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms = uint64(at - s.RetentionMs + day) }, "not past retention.ms"},
 		"in the future":    {func(w *world, _ *segment.TopicSettings, at int64) { w.newest.Ms = uint64(at + 100*day) }, "not past retention.ms"},
 		"a counter":        {func(w *world, _ *segment.TopicSettings, _ int64) { w.newest.Ms = 17 }, ""},
+		"a late counter":   {func(w *world, s *segment.TopicSettings, _ int64) { w.newest.Ms, s.RetentionMs = 17, 1000*day }, "not past retention.ms"},
 		"older than time":  {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms, s.RetentionMs = uint64(at-day), 1<<62 }, "not past retention.ms"},
-		"by size, perhaps": {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms, s.RetentionBytes = uint64(at-day), 1 }, ""},
+		"by size, perhaps": {func(w *world, s *segment.TopicSettings, at int64) { w.newest.Ms, s.RetentionBytes = uint64(at-day), 1 }, "not past retention.ms"},
 		"no file":          {func(w *world, _ *segment.TopicSettings, _ int64) { w.foreign[w.path(part("orders"), 0, 0)] = true }, "no file of this segment that can be read"},
 	} {
 		w := newWorld(t)

@@ -15,7 +15,7 @@ type Class string
 // those of the others may be the only copy of something.
 const (
 	Replaced Class = "replaced"      // an older copy of a segment whose entry names another one
-	Expired  Class = "expired"       // of a segment before the manifest's first entry: retention took it
+	Expired  Class = "expired"       // of a segment before the manifest's first entry, and past retention.ms
 	Gap      Class = "gap"           // of a segment without an entry, elsewhere
 	Removed  Class = "removed_topic" // of a partition without a manifest, whose topic is not registered
 )

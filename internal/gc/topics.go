@@ -70,15 +70,12 @@ func (t topics) isThere(p segment.Partition) error {
 }
 
 // lower is the class of an object of a partition, given what is known of its
-// topic: only a retention that is set can have taken anything.
+// topic: only of what is past retention.ms its age tells that retention took it.
 func (t topics) lower(c Class, p segment.Partition) Class {
-	if c != Expired {
-		return c
+	if _, set := t.retention(p); c == Expired && !set {
+		return Gap
 	}
-	if s, known := t.settings(p); known && (s.RetentionMs >= 0 || s.RetentionBytes >= 0) {
-		return Expired
-	}
-	return Gap
+	return c
 }
 
 // settings are those of a partition's topic, if they are known for certain.
@@ -91,13 +88,11 @@ func (t topics) settings(p segment.Partition) (s segment.TopicSettings, known bo
 	return s, false
 }
 
-// retention is how old, in ms, everything is that retention has taken; 0 where
-// that does not follow from its age alone.
-func (t topics) retention(p segment.Partition) int64 {
-	if s, known := t.settings(p); known && s.RetentionBytes < 0 {
-		return max(0, s.RetentionMs)
-	}
-	return 0
+// retention is how old, in ms, everything is that retention.ms has taken; false
+// where it is not known, or has no limit.
+func (t topics) retention(p segment.Partition) (ms int64, set bool) {
+	s, known := t.settings(p)
+	return s.RetentionMs, known && s.RetentionMs >= 0
 }
 
 // partitions are those of all topics that are listed.

@@ -16,9 +16,9 @@ func (f *Facts) planAbsent() (Action, Need) {
 	case f.Place.Empty:
 		return f.leave("the partition has no manifest: korvet-offload restore --manifests rebuilds it from the objects"), NeedNothing
 	case (f.Segment > f.Place.Last || f.Segment < f.Place.First) && !f.has(scrub.Orphan):
-		return f.leave("stream %s is of a segment that has no entry, outside of all that the manifest has (%d to %d): no reader finds it: move its messages on (cat --tier local --format xadd), and delete the key", f.Key, f.Place.First, f.Place.Last), NeedNothing
+		return f.leave("stream %s is of a segment that has no entry, outside of all that the manifest has (%d to %d): no reader finds it: move its messages on (redis-cli XRANGE %[1]s - + shows them), and delete the key", f.Key, f.Place.First, f.Place.Last), NeedNothing
 	case f.Segment > f.Place.Last:
-		return f.leave("it lies above the last entry (%d), where the next segments begin, so it is not taken over; what Redis has lost there is read with cat FILE; gc --gaps deletes the object", f.Place.Last), NeedNothing
+		return f.leave("it lies above the last entry (%d), where the next segments begin, so it is not taken over; what Redis has lost there is read with cat --object; it may be the only copy: gc --gaps deletes it when nobody wants it any more", f.Place.Last), NeedNothing
 	case f.Segment < f.Place.First && !f.IncludeExpired:
 		return f.leave("it lies below the first entry (%d): retention has deleted it, or was about to; gc removes the object, --include-expired takes it over", f.Place.First), NeedNothing
 	case f.Held == nil:
@@ -70,7 +70,7 @@ func (f *Facts) takeOverStream() Action {
 		why = "the server does not say that it is all that it ever had"
 	}
 	if why != "" {
-		return f.leave("the segment has no entry, and no object of it is whole%s; stream %s has %s, and %s: no reader finds them: move them on (cat --tier local --format xadd), and delete the key", f.saysOthers(), f.Key, span(held.Contents), why)
+		return f.leave("the segment has no entry, and no object of it is whole%s; stream %s has %s, and %s: no reader finds them: move them on (redis-cli XRANGE %[2]s - + shows them), and delete the key", f.saysOthers(), f.Key, span(held.Contents), why)
 	}
 	a := f.action(TakeOver, "the segment has no entry; its stream has all that it ever had, %s, and fits between its neighbors", span(held.Contents)).to(segment.NewSealed(held.Contents, 0, f.Now))
 	a.held, a.place = held, f.Place
@@ -138,7 +138,7 @@ func (f *Facts) entryFor(found *File) (segment.Entry, string) {
 	case holds(held.Contents, e) && (!e.Shared() || held.Contents.Count == e.Count):
 		return e, ""
 	}
-	return e, fmt.Sprintf("stream %s has %s of it: compare the two (cat --tier local, cat FILE), and move the one that is to go away", f.Key, span(held.Contents))
+	return e, fmt.Sprintf("stream %s has %s of it: compare the two (redis-cli XRANGE %[1]s - +, cat --object), and move the one that is to go away", f.Key, span(held.Contents))
 }
 
 // bounds are those of a range of a plain stream: ranges follow one another

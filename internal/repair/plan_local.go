@@ -35,11 +35,11 @@ func (f *Facts) reflip(fault error) Action {
 	case f.Held.Wrong != nil:
 		return f.leave("%v; rename that key first: object %s has the segment", f.Held.Wrong, found.Path)
 	case found.Lacks > 0 && !e.Shared():
-		return f.leave("stream: %v; object %s has %s, and the stream has %d other entries, which no reader would find any more: move them on (cat --tier local --format xadd), delete the key, and repair again",
-			fault, found.Path, span(found.Contents), found.Lacks)
+		return f.leave("stream: %v; object %s has %s, and the stream has %d other entries, which no reader would find any more: move them on (redis-cli XRANGE %s - + shows them), delete the key, and repair again",
+			fault, found.Path, span(found.Contents), found.Lacks, f.Key)
 	case found.Lacks < 0 && !e.Shared():
-		return f.leave("stream: %v; object %s has %s, and what the stream has is too much to compare here: compare it (cat --tier local), delete the key if the object has it all, and repair again",
-			fault, found.Path, span(found.Contents))
+		return f.leave("stream: %v; object %s has %s, and what the stream has is too much to compare here: compare it (redis-cli XRANGE %s - +, cat --object), delete the key if the object has it all, and repair again",
+			fault, found.Path, span(found.Contents), f.Key)
 	}
 	next, err := e.Found(found.Contents, found.object(), found.Copy, f.Now)
 	if err != nil {

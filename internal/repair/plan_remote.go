@@ -94,9 +94,9 @@ func (f *Facts) planStray() Action {
 	case held.Wrong != nil:
 		return f.leave("%v; it is no stream of this segment, see who has made it", held.Wrong)
 	case f.Own.Lacks < 0:
-		return f.leave("stream %s has %d entries again, too many to compare with the object here; no reader finds them: compare them (cat --tier local), move on what the object lacks, and delete the key", f.Key, held.Info.Length)
+		return f.leave("stream %s has %d entries again, too many to compare with the object here; no reader finds them: compare them (redis-cli XRANGE %[1]s - +, cat --object), move on what the object lacks, and delete the key", f.Key, held.Info.Length)
 	case f.Own.Lacks > 0:
-		return f.leave("stream %s has %d entries that the object does not have, appended after it was dropped; no reader finds them: move them on into the topic (cat --tier local --format xadd), and delete the key", f.Key, f.Own.Lacks)
+		return f.leave("stream %s has %d entries that the object does not have, appended after it was dropped; no reader finds them: move them on into the topic (redis-cli XRANGE %[1]s - + shows them), and delete the key", f.Key, f.Own.Lacks)
 	}
 	a := f.action(Unstray, "stream %s is there again, and the object has each of its %d entries", f.Key, held.Contents.Count).by(f.Own)
 	a.held = held

@@ -155,9 +155,8 @@ func (f *facts) firm() (first segment.Number, any bool) {
 	if !f.listed {
 		return 0, false // a topic that is removed goes in no order
 	}
-	settings := f.topic.Settings
-	total := settings.Total()
-	if total.Ms < 0 && total.Bytes < 0 {
+	total := f.topic.Settings.Total()
+	if f.kept() {
 		for _, r := range f.manifest.rows {
 			if r.sealed() {
 				return r.number, true
@@ -185,6 +184,12 @@ func (f *facts) firm() (first segment.Number, any bool) {
 		continue
 	}
 	return first, any
+}
+
+// kept says whether the topic keeps everything for ever.
+func (f *facts) kept() bool {
+	total := f.topic.Settings.Total()
+	return f.listed && total.Ms < 0 && total.Bytes < 0
 }
 
 // size is what a segment counts in the total.
@@ -286,12 +291,14 @@ func (f *facts) standing(o catalog.Object, firm segment.Number, any bool) (text 
 		return standingOf(o, r.entry)
 	case len(f.manifest.rows) == 0:
 		return "the manifest has no entry that can be read", false, true
+	case o.Segment < f.manifest.rows[0].number && f.kept():
+		return "its segment is before the manifest's first entry, and no retention is set that could have taken it", false, true
 	case o.Segment < f.manifest.rows[0].number:
-		return "its segment is gone, as retention has it; left by a copy that was replaced", true, true
+		return "its segment is before the manifest's first entry, as retention may have it; gc looks closer", true, true
 	case o.Segment > f.manifest.rows[len(f.manifest.rows)-1].number:
 		return "its segment is above all of the manifest: redis has lost entries, or an earlier topic of this name has left it", false, true
 	case !any || o.Segment < firm:
-		return "its segment is gone, as retention has it; left by a copy that was replaced", true, true
+		return "its segment has no entry, as retention may have it; gc looks closer", true, true
 	}
 	return "its segment is not in the manifest", false, true
 }

@@ -160,6 +160,15 @@ func TestOrphansOfALiveSegment(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
 		}
 	}
+	before := segment.ObjectPath("korvet:storage:local:t:0", 7, 0, "")
+	for _, tt := range []struct {
+		ms, bytes int64
+		want      string
+	}{{-1, -1, "orphan 7"}, {1000, -1, "note orphan 7"}, {-1, 1000, "note orphan 7"}} {
+		if got := told(judge(factsOf(tt.ms, tt.bytes, []row{seg(8, 40)}, before))); got != tt.want {
+			t.Errorf("before the first entry, retention %d ms, %d bytes: %s, want %s", tt.ms, tt.bytes, got, tt.want)
+		}
+	}
 	if got := told(judge(factsOf(-1, -1, []row{seg(8, 40)}, segment.ObjectPath("korvet:storage:local:t:0", 9, 0, "")))); got != "orphan 9" {
 		t.Errorf("above all: %q", got)
 	}
