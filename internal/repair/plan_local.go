@@ -31,7 +31,7 @@ func (f *Facts) reflip(fault error) Action {
 	case e.Count == segment.NoCount:
 		return f.leave("stream: %v; and the entry does not say what the segment held, so that no object%s can be known to have it: correct the entry's firstId, lastId and count, and repair again", fault, f.saysOthers())
 	case found == nil:
-		return f.leave("stream: %v; and no object has %s%s: restore the stream, or HDEL the entry if the data is not wanted", fault, span(contentsOf(e)), f.saysOthers())
+		return f.leave("stream: %v; and no object has %s%s", fault, span(contentsOf(e)), f.saysOthers())
 	case f.Held.Wrong != nil:
 		return f.leave("%v; rename that key first: object %s has the segment", f.Held.Wrong, found.Path)
 	case found.Lacks > 0 && !e.Shared():
