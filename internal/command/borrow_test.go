@@ -162,11 +162,11 @@ func TestLentTo(t *testing.T) {
 	}
 }
 
-// sealLarge writes a sealed segment of 2 MB.
-func (r rig) sealLarge(t *testing.T, s *session, n segment.Number) {
+// sealLarge writes a sealed segment of that many messages of 5 KB.
+func (r rig) sealLarge(t *testing.T, s *session, n segment.Number, messages int) {
 	t.Helper()
 	err := broker.New(s.redis.Client(), segment.DefaultLayout()).Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "orders"}, Number: n,
-		Seed: uint64(n), Count: 400, ValueBytes: 5000, SealedAt: time.Now().Add(-time.Hour)}, nil)
+		Seed: uint64(n), Count: messages, ValueBytes: 5000, SealedAt: time.Now().Add(-time.Hour)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +179,11 @@ func (r rig) sealLarge(t *testing.T, s *session, n segment.Number) {
 //fault:leaders | Somebody borrows the lease from an instance in the middle of a long copy, and is killed | A daemon whose upload is slow, real Redis; the borrower's connections are cut | The copy is finished and the next one not begun; the daemon goes on when the borrower's keys have lapsed
 func TestBorrowingDuringALongCopy(t *testing.T) {
 	rig := newRig(t)
-	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms", "KORVET_STORAGE_OFFLOAD_UPLOAD_RATE=400KB",
+	environ := append(slices.Clone(rig.environ), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms", "KORVET_STORAGE_OFFLOAD_UPLOAD_RATE=100KB",
 		"KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_CONCURRENCY=1")
 	s := sessionOf(t, environ, quiet{})
-	rig.sealLarge(t, s, 3)
-	rig.sealLarge(t, s, 4)
+	rig.sealLarge(t, s, 3, 400) // 9 s of upload: to be seen and said that the lease is wanted takes up to 5 s
+	rig.sealLarge(t, s, 4, 10)
 	d := start(t, environ)
 	d.await(`"segment":"orders:0/1","result":"copied"`)
 	var told []string
