@@ -339,6 +339,6 @@ func (w *Worker) remember(ctx context.Context, n note) error {
 }
 
 func strayError(key string, entries int64) error {
-	return fmt.Errorf("%w: %s has %d entries again, after it was copied and removed; no reader finds them there; move them on or delete the key",
+	return fmt.Errorf("%w: %s has entries again (%d), after it was copied and removed; no reader finds them there; move them on or delete the key",
 		errStray, key, entries)
 }

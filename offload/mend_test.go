@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -72,5 +73,26 @@ func TestCopyNowLooksAtTheStreamAsAPassDoes(t *testing.T) {
 	}
 	if err := CheckSource(shared, "k", StreamInfo{Exists: true, LastID: segment.ID{Ms: 9}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// unread is a manifest that can't be read.
+type unread struct {
+	Manifests
+	err error
+}
+
+func (u unread) Peek(context.Context, []segment.Peek) ([]segment.Peeked, error) {
+	return []segment.Peeked{{Raw: []string{""}, Err: u.err}}, nil
+}
+
+// A manifest that can't be read is not one without the entry.
+func TestCopyNowOfAManifestThatCantBeRead(t *testing.T) {
+	w := newWorld(t)
+	worker := w.worker()
+	broken := errors.New("broken")
+	worker.ports.Manifests = unread{w, broken}
+	if out, err := worker.CopyNow(t.Context(), orders0, 0); !errors.Is(err, broken) {
+		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -15,9 +15,15 @@ type Cluster interface {
 	// ErrOtherCluster, or why that can't be told now. It is not asked of a marker
 	// that names none.
 	Accepts(ctx context.Context, id string) error
-	// ID is what a marker names that is put now; "" = none.
+	// ID is what a marker names that is put now; "" = none. An error keeps it from
+	// being put: ErrAnotherRoot, or why that can't be told now.
 	ID(ctx context.Context) (string, error)
 }
+
+// ErrAnotherRoot says that a root without a marker is not the one with the
+// objects that are known of: a folder that is not mounted, or another bucket. A
+// store refuses it with ClassInvalid.
+var ErrAnotherRoot = errors.New("it is not the root with the objects")
 
 // ErrOtherCluster says that a root belongs to another cluster. A store refuses
 // such a root with ClassInvalid.

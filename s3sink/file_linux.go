@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,15 @@ func unnamedError(op string, err error) error {
 		}
 	}
 	return os.NewSyscallError(op, err)
+}
+
+// changeOf is a file's inode and the time of its last change, which can't be set.
+func changeOf(info os.FileInfo) string {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", s.Ino, s.Ctim.Sec, s.Ctim.Nsec)
 }
 
 func writable(dir string) error {

@@ -88,7 +88,7 @@ func (l listing) visit(ctx context.Context, key string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	if !l.yield(Info{Key: key, Size: info.Size(), ModTime: info.ModTime()}, nil) {
+	if !l.yield(Info{Key: key, Size: info.Size(), ModTime: info.ModTime(), Change: changeOf(info)}, nil) {
 		return errStop
 	}
 	return nil

@@ -13,5 +13,8 @@ func (f *files) writeUnnamed(context.Context, *os.Root, string, Upload) (time.Ti
 	return time.Time{}, errNoUnnamed
 }
 
+// changeOf is Linux's.
+func changeOf(os.FileInfo) string { return "" }
+
 // writable is not known without writing.
 func writable(string) error { return nil }

@@ -151,7 +151,9 @@ func (o Owner) marker(ctx context.Context, now time.Time) ([]byte, error) {
 	m := marker{V: 1, Namespace: o.Namespace, Created: now.UTC().Truncate(time.Second)}
 	if o.Cluster != nil {
 		var err error
-		if m.Cluster, err = o.Cluster.ID(ctx); err != nil {
+		if m.Cluster, err = o.Cluster.ID(ctx); errors.Is(err, ErrAnotherRoot) {
+			return nil, &Error{Op: "claim", Key: MarkerKey, Class: ClassInvalid, Err: err}
+		} else if err != nil {
 			return nil, fmt.Errorf("claim root: %w", err)
 		}
 	}

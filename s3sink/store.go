@@ -89,6 +89,9 @@ type Info struct {
 	SHA256  string            // in hex; "" where the store has none, and from List
 	Meta    map[string]string // lower-case names; nil for files, and from List
 	ModTime time.Time         // by the store's clock
+	// Change is another one after whatever has been done to a file, its ModTime put
+	// back included; only from List, on Linux; "" of objects.
+	Change string
 }
 
 // Problem is something that Check found.

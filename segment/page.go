@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -106,6 +107,22 @@ func (p *Page) Truncate(n int) {
 		end = int(p.entries[n-1].end)
 	}
 	p.fields = p.fields[:end]
+}
+
+// SameFields says whether entry i has the fields of entry j of another page: the
+// same names and values in the same order.
+func (p *Page) SameFields(i int, q *Page, j int) bool {
+	lo, hi := p.Fields(i)
+	other, end := q.Fields(j)
+	if hi-lo != end-other {
+		return false
+	}
+	for ; lo < hi; lo, other = lo+1, other+1 {
+		if !bytes.Equal(p.Name(lo), q.Name(other)) || !bytes.Equal(p.Value(lo), q.Value(other)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Digest adds all that is in the page to a CRC-32C, however entries were cut

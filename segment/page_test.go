@@ -9,6 +9,31 @@ import (
 
 type pair struct{ name, value []byte }
 
+// Entries have the same fields only with the same names, values, number and order.
+func TestSameFields(t *testing.T) {
+	page := func(texts ...string) *Page {
+		p := new(Page)
+		p.Entry(ID{Ms: 1})
+		_ = p.Field([]byte("of"), []byte("another entry")) // far from being too long
+		p.Entry(ID{Ms: 2})
+		for i := 0; i < len(texts); i += 2 {
+			_ = p.Field([]byte(texts[i]), []byte(texts[i+1]))
+		}
+		p.Entry(ID{Ms: 3})
+		_ = p.Field([]byte("e"), []byte("f"))
+		return p
+	}
+	is := page("a", "b", "c", "d")
+	for _, other := range []*Page{page("a", "b"), page("a", "b", "c", "d", "e", "f"), page("c", "d", "a", "b"), page("x", "b", "c", "d"), page("a", "b", "c", "x"), page("ab", "", "c", "d")} {
+		if is.SameFields(1, other, 1) || other.SameFields(1, is, 1) {
+			t.Errorf("it is the same as %q", other.Buffer())
+		}
+	}
+	if !is.SameFields(1, page("a", "b", "c", "d"), 1) || !is.SameFields(0, page(), 0) {
+		t.Error("it differs from itself")
+	}
+}
+
 // A page must give back what was put in, in order, duplicates and all, and
 // after Reset nothing of what was there before.
 func TestPageKeepsWhatIsPutIn(t *testing.T) {

@@ -46,7 +46,7 @@ func ownAllowed() map[string]ownImport {
 			tests: []string{"s3sink", "internal/redisstore", redis, s3},
 		},
 		"internal/gc":       {code: []string{"segment", "s3sink", "internal/catalog"}, tests: []string{kit + "memstore"}},
-		"internal/restore":  {code: []string{"segment", "internal/catalog", "internal/parquetfile", "internal/objectfile"}, tests: []string{"s3sink", kit + "memstore", kit + "dataset"}},
+		"internal/restore":  {code: []string{"segment", "internal/words", "internal/catalog", "internal/parquetfile", "internal/objectfile"}, tests: []string{"s3sink", kit + "memstore", kit + "dataset"}},
 		"internal/segcache": {},
 		"internal/serve":    {code: []string{"segment", "internal/ops"}},
 		"internal/command": {
@@ -81,7 +81,7 @@ func ownAllowed() map[string]ownImport {
 // ownModules are folders with a module of their own, which uses this one from
 // outside.
 func ownModules() []string {
-	return []string{"test/bench", "test/goreaders", "test/network", "test/k8sverify", "test/deploy/compose"}
+	return []string{"test/bench", "test/goreaders", "test/network", "test/k8sverify", "test/deploy/compose", "iceberg"}
 }
 
 func ownImports(s source) (found []string) {
@@ -149,6 +149,8 @@ func globals() map[string]string {
 	return map[string]string{
 		"internal/command/version.go linkedVersion":  "the linker fills it in",
 		"internal/command/version.go linkedRevision": "the linker fills it in",
+		"iceberg/app.go linkedVersion":                "the linker fills it in",
+		"iceberg/app.go linkedRevision":               "the linker fills it in",
 
 		"s3sink/classify.go codeClasses":   "a table that is only read",
 		"s3sink/classify.go statusClasses": "a table that is only read",

@@ -43,7 +43,7 @@ func (p Process) app() *cli.App {
 		OnUsageError:         wrongUsage,
 		Action:               p.noCommand,
 		Commands: p.withUsage([]*cli.Command{
-			p.runCommand(), p.demoCommand(), p.catCommand(), p.restoreCommand(), p.serveCommand(), p.statusCommand(), p.configCommand(), p.doctorCommand(), p.healthcheckCommand(), p.pauseCommand(), p.resumeCommand(), p.gcCommand(), p.verifyCommand(), p.lsCommand(), p.describeCommand(), p.repairCommand(), p.versionCommand(), p.completionCommand(), p.manCommand(),
+			p.runCommand(), p.demoCommand(), p.catCommand(), p.restoreCommand(), p.serveCommand(), p.statusCommand(), p.configCommand(), p.doctorCommand(), p.healthcheckCommand(), p.pauseCommand(), p.resumeCommand(), p.gcCommand(), p.verifyCommand(), p.lsCommand(), p.describeCommand(), p.repairCommand(), p.icebergCommand(), p.versionCommand(), p.completionCommand(), p.manCommand(),
 		}),
 	}
 }

@@ -26,7 +26,7 @@ func optionsFirst(app *cli.App, args []string) []string {
 		command = commands[i]
 		commands = command.Subcommands
 	}
-	if command == nil || command.ArgsUsage == "" {
+	if command == nil || command.ArgsUsage == "" || command.SkipFlagParsing {
 		return args
 	}
 	valued := valuedOptions(command.Flags)

@@ -24,7 +24,10 @@ neither is needed.
   korvet-offload cat orders:0 --from 2026-01-31T08:00Z --to 2026-02-01 --format value
   korvet-offload cat orders:0 --reverse --limit 10 --envelope
   korvet-offload cat orders:0 --format xadd --to-key copy | redis-cli --pipe
+  korvet-offload cat orders:0/7 --limit 1
   korvet-offload cat 7.parquet
+
+` + namesHelp + `
 
 A time or an id says where to begin and end: 2026-01-31, 2026-01-31T08:00Z,
 1769846400000, 1769846400000-0. --to does not include a time, and includes an id.
@@ -43,10 +46,10 @@ func (p Process) catCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "cat",
 		Usage:       "print messages, from both tiers as one log, or of one file",
-		UsageText:   "korvet-offload cat (TOPIC:NUMBER | --stream KEY | FILE.parquet | --object PATH) [options]",
-		ArgsUsage:   "TOPIC:NUMBER",
+		UsageText:   "korvet-offload cat (" + catNames().forms() + " | FILE.parquet | --object PATH) [options]",
+		ArgsUsage:   "(" + catNames().forms() + " | FILE.parquet)",
 		Description: catDescription,
-		Flags:       append(catFlags(), config.Flags()...),
+		Flags:       append(catFlags(), settingFlags(bothSettings("page-size")...)...),
 		Action:      p.cat,
 	}
 }
@@ -147,6 +150,9 @@ func (t *catting) ended(err error, begun time.Time) error {
 	}
 	if errors.Is(err, tieredlog.ErrNoPartition) {
 		return fmt.Errorf("%w of it; is the name right? korvet-offload ls lists what there is", err)
+	}
+	if errors.Is(err, tieredlog.ErrNoSegment) {
+		return fmt.Errorf("%w; korvet-offload ls lists those that there are", err)
 	}
 	return err
 }

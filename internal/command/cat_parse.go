@@ -18,8 +18,9 @@ import (
 // catSource is what is to be read: one of these.
 type catSource struct {
 	partition segment.Partition
-	file      string // of this machine
-	object    string // below the root
+	segments  func(segment.Number) bool // nil = all
+	file      string                    // of this machine
+	object    string                    // below the root
 }
 
 // parse reads the command line.
@@ -56,33 +57,37 @@ func (t *catting) parse(c *cli.Context) (err error) {
 	return nil
 }
 
+// catNames are what cat takes beside files and objects.
+func catNames() grammar {
+	return grammar{takes: formPartition | formSegments, streams: true, hint: "or FILE.parquet, or --object PATH"}
+}
+
 // catSourceOf says what is to be read. What ends as files do is a file.
 func catSourceOf(c *cli.Context) (s catSource, err error) {
-	given := c.Args().Len()
-	for _, name := range []string{"stream", "object"} {
-		if c.IsSet(name) {
-			given++
-		}
-	}
-	if given != 1 {
-		return s, errors.New("cat: want one of TOPIC:NUMBER, --stream KEY, FILE.parquet and --object PATH; see korvet-offload cat --help")
-	}
 	name := c.Args().First()
 	switch {
-	case c.IsSet("stream"):
-		s.partition, err = segment.ParsePartition(c.String("stream"), true)
+	case c.IsSet("object") && (c.IsSet("stream") || c.Args().Present()):
+		return s, catNames().refuse("--object and another name")
 	case c.IsSet("object"):
 		if s.object = c.String("object"); s.object == "" {
 			err = errors.New("--object: want the path of an object")
 		}
-	case strings.HasSuffix(name, ".parquet"):
-		s.file = name
-	default:
-		if s.partition, err = segment.ParsePartition(name, false); err != nil && isFile(name) {
-			s, err = catSource{file: name}, nil
-		}
+		return s, err
+	case !c.IsSet("stream") && c.Args().Len() == 1 && strings.HasSuffix(name, ".parquet"):
+		return catSource{file: name}, nil
 	}
-	return s, err
+	what, err := catNames().named(c)
+	switch {
+	case err != nil && c.Args().Len() == 1 && !c.IsSet("stream") && isFile(name):
+		return catSource{file: name}, nil
+	case err != nil:
+		return s, err
+	}
+	s.partition = what[0].partition
+	if of := what[0].segments; of != nil {
+		s.segments = of.has
+	}
+	return s, nil
 }
 
 func isFile(name string) bool {
@@ -91,7 +96,7 @@ func isFile(name string) bool {
 }
 
 func (t *catting) parseQuery(c *cli.Context) (err error) {
-	q := tieredlog.Query{Skip: c.Int64("offset"), Limit: c.Int64("limit"), Reverse: c.Bool("reverse"), Tier: tieredlog.Tier(c.String("tier"))}
+	q := tieredlog.Query{Segments: t.what.segments, Skip: c.Int64("offset"), Limit: c.Int64("limit"), Reverse: c.Bool("reverse"), Tier: tieredlog.Tier(c.String("tier"))}
 	switch {
 	case q.Skip < 0:
 		return fmt.Errorf("--offset %d: want 0 or more", q.Skip)
@@ -104,12 +109,12 @@ func (t *catting) parseQuery(c *cli.Context) (err error) {
 		return fmt.Errorf("--tier: %w", err)
 	}
 	if c.IsSet("from") {
-		if q.From, err = tieredlog.ParseFrom(c.String("from")); err != nil {
+		if q.From, err = segment.ParseFrom(c.String("from")); err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
 	}
 	if c.IsSet("to") {
-		if q.To, err = tieredlog.ParseTo(c.String("to")); err != nil {
+		if q.To, err = segment.ParseTo(c.String("to")); err != nil {
 			return fmt.Errorf("--to: %w", err)
 		}
 	}
@@ -121,6 +126,9 @@ func (t *catting) parseQuery(c *cli.Context) (err error) {
 			err = errors.New("want 1ms or more")
 		}
 		if err != nil {
+			if _, notTime := segment.ParseFrom(c.String("since")); notTime == nil {
+				err = fmt.Errorf("%w; a time, or an id, goes with --from", err)
+			}
 			return fmt.Errorf("--since %q: %w", c.String("since"), err)
 		}
 	}

@@ -54,7 +54,10 @@ func (d *daemon) alive() error {
 // can't be asked is no reason not to start: the first upload asks again.
 func (d *daemon) checkOwner(ctx context.Context, s *session) error {
 	err := checkOwner(ctx, s.store)
-	if err == nil || ctx.Err() != nil || errors.As(err, new(usageError)) {
+	if err == nil {
+		return s.checkRoot(ctx)
+	}
+	if ctx.Err() != nil || errors.As(err, new(usageError)) {
 		return err
 	}
 	s.owner.settle(ctx)
@@ -103,8 +106,19 @@ func (d *daemon) look(ctx context.Context, s *session) {
 		d.journal.works(partRedis)
 		d.measureMemory(limited, s.redis)
 	}
-	if d.journal.isDown(partOwner) && checkOwner(ctx, s.store) == nil {
+	if d.journal.isDown(partOwner) {
+		d.lookAtOwner(ctx, s)
+	}
+}
+
+// lookAtOwner asks again whom the root belongs to. That it is somebody else's is
+// another thing than a store that does not answer, and passes by no waiting.
+func (d *daemon) lookAtOwner(ctx context.Context, s *session) {
+	switch err := checkOwner(ctx, s.store); {
+	case err == nil:
 		d.journal.works(partOwner)
+	case errors.As(err, new(usageError)):
+		d.journal.fails(partOwner, "the root belongs to somebody else; nothing is put there", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"korvet-offload/internal/broker"
 	"korvet-offload/internal/parquetfile"
@@ -139,10 +140,23 @@ func (p Process) printDemo(format string, d *demo, dir string) error {
 	_, err := fmt.Fprintf(p.Stdout, `
 %d sealed segments moved and flipped to REMOTE, every message read back and compared.
 %d open segments stayed in Redis. The speed is that of the Redis of this demo.
-The files are in %s; any Parquet reader reads them, such as
-  duckdb -c "SELECT id, fields FROM read_parquet('%s/*/*.parquet') LIMIT 5"
-`, len(d.rows), demoPartitions, dir, dir)
+The files are in %s. They are read without Redis, by
+  korvet-offload ls --from-store --namespace %s --remote-path %s
+  korvet-offload cat orders:0 --from-store --limit 5 --namespace %[4]s --remote-path %[5]s
+and by any Parquet reader, such as
+  duckdb -c "SELECT id, fields FROM read_parquet('%[3]s/*/*.parquet') LIMIT 5"
+`, len(d.rows), demoPartitions, dir, d.cfg.Redis.Layout.Namespace, shellWord(d.cfg.Store.URL))
 	return err
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:=@%+,", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // demoShown is how many segments are printed one by one.

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"korvet-offload/internal/config"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
-const describeDescription = `Shows all that is known of one segment: its manifest entry, its stream in Redis, its
+const describeDescription = `Shows all that is known of segments: of each its manifest entry, its stream in Redis, its
 objects on the store, and what the file's footer tells. What does not agree stands
 at the end, and gives exit code 1. The pages of the file are not read: verify --deep
 does that.
+
+` + namesHelp + `
 
 With --from-store Redis is not asked, and the file is the segment's highest copy.`
 
@@ -25,42 +25,53 @@ func (p Process) describeCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "describe",
 		Usage:       "show one segment: entry, stream, objects and footer",
-		UsageText:   "korvet-offload describe TOPIC:NUMBER/SEGMENT | --stream KEY SEGMENT [--from-store] [options]",
-		ArgsUsage:   "TOPIC:NUMBER/SEGMENT",
+		UsageText:   "korvet-offload describe " + describeNames().usage() + " [--from-store] [options]",
+		ArgsUsage:   describeNames().usage(),
 		Description: describeDescription,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "stream", Usage: "a segment of the plain stream of this `KEY`"},
 			&cli.BoolFlag{Name: "from-store", DisableDefaultText: true, Usage: "show what lies in the bucket, without Redis"},
 			outputFlag(),
-		}, config.Flags()...),
+		}, settingFlags(bothSettings()...)...),
 		Action: p.describe,
 	}
 }
 
-// segmentOf is the segment that is asked for.
-func segmentOf(args []string, stream string, plain bool) (p segment.Partition, n segment.Number, err error) {
-	if len(args) != 1 {
-		return p, n, usageError{errors.New("want one segment: TOPIC:NUMBER/SEGMENT, or --stream KEY SEGMENT")}
-	}
-	name, number := stream, args[0]
-	if !plain {
-		at := strings.LastIndexByte(args[0], '/')
-		if at < 0 {
-			return p, n, usageError{fmt.Errorf("%q: want TOPIC:NUMBER/SEGMENT, as in orders:0/7", args[0])}
+// describeNames are what describe takes.
+func describeNames() grammar {
+	return grammar{takes: formSegments, many: true, streams: true, hint: "korvet-offload ls lists segments"}
+}
+
+// describedMost is how many segments can be described at once.
+const describedMost = 1000
+
+// describedSegment is one segment that is named.
+type describedSegment struct {
+	partition segment.Partition
+	number    segment.Number
+}
+
+// describedOf are the segments of names, one by one.
+func describedOf(what names) (all []describedSegment, err error) {
+	for _, n := range what {
+		for _, s := range n.segments {
+			if s.last-s.first >= describedMost || len(all)+int(s.last-s.first) >= describedMost { //nolint:gosec // it is small
+				return nil, usageError{fmt.Errorf("describe: that is more than %d segments; korvet-offload ls lists them", describedMost)}
+			}
+			for number := s.first; number <= s.last; number++ {
+				all = append(all, describedSegment{n.partition, number})
+			}
 		}
-		name, number = args[0][:at], args[0][at+1:]
 	}
-	if p, err = segment.ParsePartition(name, plain); err == nil {
-		n, err = segment.ParseNumber(number)
-	}
-	if err != nil {
-		return p, n, usageError{err}
-	}
-	return p, n, nil
+	return all, nil
 }
 
 func (p Process) describe(c *cli.Context) error {
-	part, n, err := segmentOf(c.Args().Slice(), c.String("stream"), c.IsSet("stream"))
+	what, err := describeNames().named(c)
+	if err != nil {
+		return err
+	}
+	all, err := describedOf(what)
 	if err != nil {
 		return err
 	}
@@ -69,8 +80,7 @@ func (p Process) describe(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	d := &describing{listing: listing{process: p, layout: cfg.Redis.Layout}, partition: part, number: n}
-	d.view.Partition, d.view.Plain, d.view.Segment = part.String(), part.Plain, n
+	d := describing{listing: listing{process: p, format: c.String("output"), layout: cfg.Redis.Layout}}
 	if bare {
 		store, err := openStore(cfg.Config, s3sink.Options{})
 		if err != nil {
@@ -78,7 +88,7 @@ func (p Process) describe(c *cli.Context) error {
 		}
 		defer store.Close()
 		d.store = store
-		return d.show(c.Context, c.String("output"))
+		return d.showAll(c.Context, all)
 	}
 	s, err := connect(c.Context, cfg.Config, quiet{}, func(s3sink.Event) {})
 	if err != nil {
@@ -86,12 +96,61 @@ func (p Process) describe(c *cli.Context) error {
 	}
 	defer s.close()
 	d.redis, d.streams, d.store = redisStore{s.redis}, redisStore{s.redis}, s.store
-	return d.show(c.Context, c.String("output"))
+	return d.showAll(c.Context, all)
+}
+
+// showAll shows segments one after the other; in JSON several are a list. One that
+// there is nothing of is told of, and keeps no other from being shown.
+func (d describing) showAll(ctx context.Context, all []describedSegment) error {
+	views, fault := []describeView{}, false
+	for i, s := range all {
+		one := d
+		one.partition, one.number = s.partition, s.number
+		one.view = describeView{Partition: s.partition.String(), Plain: s.partition.Plain, Segment: s.number, Objects: []objectView{}, Differs: []string{}}
+		switch err := one.look(ctx); {
+		case errors.Is(err, errNoSegment):
+			fault = true
+			d.process.complain(err.Error())
+			continue
+		case err != nil:
+			return err
+		}
+		fault = fault || len(one.view.Differs) > 0
+		if views = append(views, one.view); d.format == outputJSON {
+			continue
+		}
+		lines := one.lines()
+		if i > 0 {
+			lines = append([]string{""}, lines...)
+		}
+		if err := d.process.writeLines(lines); err != nil {
+			return err
+		}
+	}
+	if d.format == outputJSON && (len(all) > 1 || len(views) > 0) {
+		if err := writeJSON(d.process.Stdout, describedJSON(views, len(all) > 1)); err != nil {
+			return err
+		}
+	}
+	if fault {
+		return errReported
+	}
+	return nil
+}
+
+// describedJSON is what --output json prints: a segment, or the list of several.
+func describedJSON(views []describeView, several bool) any {
+	if !several {
+		return views[0]
+	}
+	return struct {
+		Segments []describeView `json:"segments"`
+	}{views}
 }
 
 // streams is what is needed of Redis to describe a stream.
 type streams interface {
-	StreamInfo(ctx context.Context, key string) (segment.StreamInfo, error)
+	streamInfos
 	Sizes(ctx context.Context, q []segment.SizeQuery) ([]segment.StreamSize, error)
 }
 
@@ -163,25 +222,18 @@ func (d *describing) differs(format string, args ...any) {
 	d.view.Differs = append(d.view.Differs, fmt.Sprintf(format, args...))
 }
 
-func (d *describing) show(ctx context.Context, format string) error {
-	d.view.Objects, d.view.Differs = []objectView{}, []string{}
+// errNoSegment says that there is nothing of a segment.
+var errNoSegment = errors.New("there is neither an entry nor an object of it")
+
+// look gathers what is known of the segment.
+func (d *describing) look(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{d.lookAtEntry, d.lookAtStream, d.lookAtObjects} {
 		if err := look(ctx); err != nil {
 			return err
 		}
 	}
 	if d.stored == nil && len(d.view.Objects) == 0 {
-		return fmt.Errorf("segment %s/%s: there is neither an entry nor an object of it", d.partition, d.number)
-	}
-	if format == outputJSON {
-		if err := writeJSON(d.process.Stdout, d.view); err != nil {
-			return err
-		}
-	} else if err := d.process.writeLines(d.lines()); err != nil {
-		return err
-	}
-	if len(d.view.Differs) > 0 {
-		return errReported
+		return fmt.Errorf("segment %s/%s: %w", d.partition, d.number, errNoSegment)
 	}
 	return nil
 }

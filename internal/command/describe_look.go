@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"korvet-offload/internal/catalog"
+	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
 
@@ -75,7 +76,7 @@ func (d *describing) judgeStream(info segment.StreamInfo) {
 	case (where == whereWaiting || where == whereBoth) && info.Exists && info.LastID.Compare(e.LastID) < 0:
 		d.differs("the entry says that the stream has reached %s, and it ends at %s", e.LastID, info.LastID)
 	case where == whereRemote && info.Exists:
-		d.differs("the stream was dropped, and there is one again, with %d entries: somebody appends to it", info.Length)
+		d.differs("the stream was dropped, and there is one again, with %s: somebody appends to it", words.Count(info.Length, "entry"))
 	}
 }
 
@@ -146,7 +147,7 @@ func (d *describing) lookAtFile(ctx context.Context, o catalog.Object, named boo
 		return
 	}
 	if e := d.stored.Entry; e.Count != m.Count || e.FirstID != m.FirstID || e.LastID != m.LastID {
-		d.differs("the entry says %d messages from %s to %s, and the file's footer %d from %s to %s", e.Count, e.FirstID, e.LastID, m.Count, m.FirstID, m.LastID)
+		d.differs("the entry says %s from %s to %s, and the file's footer %d from %s to %s", words.Count(e.Count, "message"), e.FirstID, e.LastID, m.Count, m.FirstID, m.LastID)
 	}
 }
 

@@ -77,7 +77,7 @@ func (d *describing) streamLine(say func(about, format string, args ...any)) {
 	case !s.Exists:
 		say("stream", "%s: not there", s.Key)
 	default:
-		text := fmt.Sprintf("%s: %s, from %s, last generated id %s", s.Key, entryCount(s.Length), orNone(s.FirstID), orNone(s.LastID))
+		text := fmt.Sprintf("%s: %s, from %s, last generated id %s", s.Key, words.Count(s.Length, "entry"), orNone(s.FirstID), orNone(s.LastID))
 		if s.EntriesAdded != nil {
 			text += fmt.Sprintf(", %d added", *s.EntriesAdded)
 		}
@@ -89,14 +89,6 @@ func (d *describing) streamLine(say func(about, format string, args ...any)) {
 		}
 		say("stream", "%s", text)
 	}
-}
-
-// entryCount is so many entries, whose plural is none that ends with an s alone.
-func entryCount(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
 }
 
 func orNone(text string) string {

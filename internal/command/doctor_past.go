@@ -23,7 +23,7 @@ func lookForObjects(ctx context.Context, cfg config.Config, d depth, topics []se
 		}
 		defer s.Close()
 	}
-	past := doctor.Past{Remote: anyRemote(ctx, s, topics)}
+	past := doctor.Past{Remote: anyRemote(ctx, s, cfg.Redis.Layout, topics)}
 	if known, err := s.Known(ctx); err == nil {
 		past.Topics = len(known)
 	}
@@ -32,27 +32,13 @@ func lookForObjects(ctx context.Context, cfg config.Config, d depth, topics []se
 
 // anyRemote names a segment whose entry is REMOTE, the first that is met; "" if
 // there is none.
-func anyRemote(ctx context.Context, s *redisstore.Store, topics []segment.Topic) string {
+func anyRemote(ctx context.Context, s *redisstore.Store, l segment.Layout, topics []segment.Topic) string {
 	for _, t := range topics {
 		for n := range t.Settings.Partitions {
-			if found := remoteIn(ctx, s, t.Partition(n)); found != "" {
-				return found
+			if found, _ := remoteIn(ctx, s, l, t.Partition(n)); found.segment != "" { // what can't be read is as good as none
+				return found.segment
 			}
 		}
 	}
 	return ""
-}
-
-// remoteIn looks no further than it must: a manifest may have millions of
-// entries.
-func remoteIn(ctx context.Context, s *redisstore.Store, p segment.Partition) (found string) {
-	ctx, enough := context.WithCancel(ctx)
-	defer enough()
-	_, _ = s.Each(ctx, p, func(field, value string) { // what can't be read is as good as none
-		if e, err := segment.ParseEntry([]byte(value)); err == nil && e.Tier == segment.Remote && found == "" {
-			found = p.String() + "/" + field
-			enough()
-		}
-	})
-	return found
 }

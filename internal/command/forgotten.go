@@ -15,8 +15,10 @@ import (
 // askForgotten is for the start: the place may have been written to before, while
 // Redis remembers no topic of that. It is no reason not to start: a Redis may be
 // made anew, or moved, on purpose. Of plain streams nothing is remembered that
-// way; where there are some it is not looked at. What can't be asked is left to
-// others to complain about.
+// way; where there are some it is not looked at. Nor is it asked where manifests
+// tell of segments on the store: after restore --manifests, which brings them back,
+// the first pass makes the records of topics. What can't be asked is left to others
+// to complain about.
 //
 // Redis is asked at once, before the first pass writes to it. The store is asked by
 // what is returned, which may take its time.
@@ -44,7 +46,10 @@ func forgets(ctx context.Context, s *session) bool {
 		return false
 	}
 	topics, err := s.redis.Topics(limited)
-	return err == nil && !slices.ContainsFunc(topics, func(t segment.Topic) bool { return t.Plain })
+	if err != nil || slices.ContainsFunc(topics, func(t segment.Topic) bool { return t.Plain }) {
+		return false
+	}
+	return anyRemote(limited, s.redis, s.cfg.Redis.Layout, topics) == ""
 }
 
 func forgottenText(url string, since time.Time) string {

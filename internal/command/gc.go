@@ -31,13 +31,22 @@ What is younger than --older-than stays, and so does everything of a partition
 whose manifest can't be read to the last entry, or that is paused. Without the
 owner marker, or with an empty Redis, nothing is done at all. With --yes it works
 under the lease, which a running instance hands over for that long, and looks at
-everything once more right before each deletion.`
+everything once more right before each deletion.
+
+` + namesHelp + `
+
+Exit code 1 if something could not be removed or looked at.`
+
+func gcNames() grammar {
+	return grammar{takes: formTopic | formPartition | formSegments, none: true, many: true, streams: true}
+}
 
 func (p Process) gcCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "gc",
 		Usage:       "remove objects that no manifest names, and unfinished uploads",
-		UsageText:   "korvet-offload gc [--yes] [--topic TOPIC | --stream KEY] [options]",
+		UsageText:   "korvet-offload gc " + gcNames().usage() + " [--yes] [options]",
+		ArgsUsage:   gcNames().usage(),
 		Description: gcDescription,
 		Flags: append(append(scopeFlags(),
 			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Usage: "delete; without it nothing is changed"},
@@ -45,13 +54,13 @@ func (p Process) gcCommand() *cli.Command {
 			&cli.BoolFlag{Name: "gaps", DisableDefaultText: true, Usage: "also objects of segments that have no entry, though no retention took them"},
 			&cli.BoolFlag{Name: "removed-topics", DisableDefaultText: true, Usage: "also objects of partitions without a manifest, of topics that are not registered"},
 			&cli.BoolFlag{Name: "uploads", Value: true, Usage: "also unfinished uploads"},
-			outputFlag()), config.Flags()...),
+			outputFlag()), settingFlags(bothSettings("lease-duration")...)...),
 		Action: p.gc,
 	}
 }
 
 func (p Process) gc(c *cli.Context) error {
-	scope, err := scopeOf(c)
+	what, err := gcNames().scoped(c)
 	if err != nil {
 		return err
 	}
@@ -59,7 +68,10 @@ func (p Process) gc(c *cli.Context) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--older-than %q: %w", c.String("older-than"), err)}
 	}
-	opt := gc.Options{OlderThan: older, Gaps: c.Bool("gaps"), Removed: c.Bool("removed-topics"), Uploads: c.Bool("uploads"), Scope: scope}
+	opt := gc.Options{OlderThan: older, Gaps: c.Bool("gaps"), Removed: c.Bool("removed-topics"), Uploads: c.Bool("uploads"), Scope: what.scope()}
+	if len(what) > 0 {
+		opt.Only, opt.Segments = what.covers, what.has
+	}
 	if err := opt.Validate(); err != nil {
 		return usageError{fmt.Errorf("--older-than: %w", err)}
 	}
@@ -75,7 +87,7 @@ func (p Process) gc(c *cli.Context) error {
 	if err := checkOwner(c.Context, s.store); err != nil {
 		return err
 	}
-	if err := s.mustKnow(c.Context, scope, nil); err != nil {
+	if err := s.mustKnow(c.Context, what); err != nil {
 		return err
 	}
 	if lacks := s.lacksCluster(c.Context); lacks != "" {

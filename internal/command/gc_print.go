@@ -190,7 +190,7 @@ func (g *gcPrinter) text(versioned bool) {
 			add(&unsafe, c)
 			continue
 		}
-		if !g.opt.Scope.All() {
+		if g.opt.Only != nil {
 			g.line("leave", c, c.Why)
 		}
 		if stays[c.Class] == nil {

@@ -212,7 +212,8 @@ func TestGCUsage(t *testing.T) {
 		"gc --topic a/b":             "--topic: ",
 		"gc --older-than yesterday":  `--older-than "yesterday": `,
 		"gc -o csv":                  "want table or json",
-		"gc orders":                  `unexpected argument "orders"`,
+		"gc orders:x":                `"orders:x": partition "x" is no number below 1000000: want TOPIC, TOPIC:N, TOPIC:N/SEGMENTS, --stream KEY [SEGMENTS]`,
+		"gc --topic a b":             `--topic and "b": want one of them; a name needs no --topic`,
 		"gc --older-than=-1h --yes ": "want a duration of 0 or more",
 	} {
 		if r := call(t, environ, strings.Fields(args)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"korvet-offload/internal/config"
 	"korvet-offload/internal/ops"
 )
 
@@ -40,7 +39,7 @@ func (p Process) healthcheckCommand() *cli.Command {
 		Description: healthDescription,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "ready", DisableDefaultText: true, Usage: "whether it can work: ask /readyz instead of /livez"},
-		}, config.Flags()...),
+		}, settingFlags("http-address")...),
 		Action: p.healthcheck,
 	}
 }

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"korvet-offload/internal/config"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
 const lsDescription = `Without an argument the topics and plain streams, with a topic its partitions,
 with a partition, or --stream, its segments: where they are, from which id to
-which, how many messages, how large, and where the object lies.
+which, how many messages, how large, and where the object lies. Of an open segment
+it says what is in its stream now.
 
 That is read from the manifests, which know what readers are given. With
 --from-store it is read from the bucket alone, and Redis is not asked at all: then
@@ -24,6 +23,8 @@ footers tell. With --compare both are laid side by side: what is in the manifest
 alone, on the store alone, or of another size there. What differs is looked at once
 more, so that a worker at work makes no difference.
 
+` + namesHelp + `
+
 Exit code 1 if something can't be read, or with --compare if something differs
 that should not. Nothing is changed.`
 
@@ -31,8 +32,8 @@ func (p Process) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "ls",
 		Usage:       "list topics, partitions or segments, of the manifests or of the bucket",
-		UsageText:   "korvet-offload ls [TOPIC | TOPIC:NUMBER | --stream KEY] [--from-store [--footers] | --compare] [options]",
-		ArgsUsage:   "[TOPIC | TOPIC:NUMBER]",
+		UsageText:   "korvet-offload ls " + lsNames().usage() + " [--from-store [--footers] | --compare] [options]",
+		ArgsUsage:   lsNames().usage(),
 		Description: lsDescription,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "stream", Usage: "the segments of the plain stream of this `KEY`"},
@@ -40,58 +41,27 @@ func (p Process) lsCommand() *cli.Command {
 			&cli.BoolFlag{Name: "footers", DisableDefaultText: true, Usage: "with --from-store and a partition: read what the files' footers tell"},
 			&cli.BoolFlag{Name: "compare", DisableDefaultText: true, Usage: "compare manifests and bucket"},
 			rowsFlag(),
-		}, config.Flags()...),
+		}, settingFlags(bothSettings()...)...),
 		Action: p.ls,
 	}
 }
 
-// target is what a person asks for: everything, a topic, or a partition.
-type target struct {
-	topic     string             // "" = every one
-	partition *segment.Partition // nil = all of them
+// lsNames are what ls takes.
+func lsNames() grammar {
+	return grammar{takes: formTopic | formPartition | formSegments, none: true, many: true, streams: true}
 }
 
-// targetOf is what the argument and --stream say.
-func targetOf(args []string, stream string, isStream bool) (target, error) {
-	switch {
-	case len(args) > 1:
-		return target{}, usageError{fmt.Errorf("unexpected argument %q: want one topic, or one partition", args[1])}
-	case isStream && len(args) > 0:
-		return target{}, usageError{fmt.Errorf("--stream and %q: want one of them", args[0])}
-	case isStream:
-		p, err := segment.ParsePartition(stream, true)
-		if err != nil {
-			return target{}, usageError{fmt.Errorf("--stream: %w", err)}
-		}
-		return target{partition: &p}, nil
-	case len(args) == 0:
-		return target{}, nil
-	case !strings.Contains(args[0], ":"):
-		if err := segment.ValidateTopic(args[0]); err != nil {
-			return target{}, usageError{err}
-		}
-		return target{topic: args[0]}, nil
+// lsTarget is what ls is asked for: nothing, topics, or partitions.
+func lsTarget(c *cli.Context) (names, error) {
+	what, err := lsNames().named(c)
+	if err == nil && what.anyTopic() && len(what.partitions()) > 0 {
+		err = usageError{errors.New("topics and partitions are listed differently: want either topics, or partitions (TOPIC:N, TOPIC:N/SEGMENTS)")}
 	}
-	p, err := segment.ParsePartition(args[0], false)
-	if err != nil {
-		return target{}, usageError{err}
-	}
-	return target{partition: &p}, nil
-}
-
-// has says whether a partition is meant.
-func (t target) has(p segment.Partition) bool {
-	switch {
-	case t.partition != nil:
-		return p == *t.partition
-	case t.topic != "":
-		return p.Topic == t.topic && !p.Plain
-	}
-	return true
+	return what, err
 }
 
 func (p Process) ls(c *cli.Context) error {
-	what, err := targetOf(c.Args().Slice(), c.String("stream"), c.IsSet("stream"))
+	what, err := lsTarget(c)
 	if err != nil {
 		return err
 	}
@@ -99,14 +69,14 @@ func (p Process) ls(c *cli.Context) error {
 	switch {
 	case bare && compare:
 		return usageError{errors.New("--from-store and --compare: want one of them")}
-	case footers && (!bare || what.partition == nil):
+	case footers && (!bare || len(what.partitions()) == 0):
 		return usageError{errors.New("--footers goes with --from-store and a partition")}
 	}
 	cfg, err := p.settings(c, bare || compare)
 	if err != nil {
 		return err
 	}
-	l := &listing{process: p, format: c.String("output"), layout: cfg.Redis.Layout, what: what}
+	l := &listing{process: p, format: c.String("output"), layout: cfg.Redis.Layout, plain: cfg.Streams, what: what}
 	if bare {
 		store, err := openStore(cfg.Config, s3sink.Options{})
 		if err != nil {
@@ -121,7 +91,7 @@ func (p Process) ls(c *cli.Context) error {
 		return err
 	}
 	defer s.close()
-	l.redis, l.store = redisStore{s.redis}, s.store
+	l.redis, l.streams, l.store = redisStore{s.redis}, redisStore{s.redis}, s.store
 	if compare {
 		return l.ended(l.compare(c.Context))
 	}
@@ -133,8 +103,10 @@ type listing struct {
 	process Process
 	format  string
 	layout  segment.Layout
-	what    target
+	plain   []segment.StreamPattern
+	what    names
 	redis   manifests    // nil = the bucket alone is read
+	streams streamInfos  // of open segments; nil = they are not looked at
 	store   s3sink.Store // nil = there is none
 	faults  int          // what could not be read, or differs
 }
@@ -145,6 +117,33 @@ type manifests interface {
 	Known(ctx context.Context) (map[string]string, error)
 	Each(ctx context.Context, p segment.Partition, take func(field, value string)) (fields int64, err error)
 	Peek(ctx context.Context, q []segment.Peek) ([]segment.Peeked, error)
+}
+
+// streamInfos describes streams.
+type streamInfos interface {
+	StreamInfo(ctx context.Context, key string) (segment.StreamInfo, error)
+}
+
+// partitionRows prints rows of the partitions that are named, which say of which
+// they are where there are several.
+func (l *listing) partitionRows(name string, columns []column, each func(segment.Partition, func(...cell) error) error) error {
+	parts := l.what.partitions()
+	if len(parts) > 1 {
+		columns = append([]column{{"PARTITION", "partition"}}, columns...)
+	}
+	out := newRows(l.process.Stdout, l.format, name, columns)
+	for _, p := range parts {
+		err := each(p, func(cells ...cell) error {
+			if len(parts) > 1 {
+				cells = append([]cell{textCell(p.String())}, cells...)
+			}
+			return out.add(cells...)
+		})
+		if err != nil {
+			return errors.Join(err, out.end())
+		}
+	}
+	return out.end()
 }
 
 // fault says that something could not be read, or is not as it should be.

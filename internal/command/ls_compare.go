@@ -8,14 +8,15 @@ import (
 	"slices"
 
 	"korvet-offload/internal/catalog"
+	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
 // compare lays manifests and bucket side by side.
 func (l *listing) compare(ctx context.Context) error {
-	if l.what.partition != nil {
-		return l.compareSegments(ctx, *l.what.partition)
+	if len(l.what.partitions()) > 0 {
+		return l.partitionRows("segments", compareColumns(), func(p segment.Partition, add func(...cell) error) error { return l.compareSegments(ctx, p, add) })
 	}
 	parts, err := l.partitions(ctx)
 	if err != nil {
@@ -50,22 +51,24 @@ func (l *listing) folderless(ctx context.Context, parts []segment.Partition) err
 		case err != nil:
 			return err
 		case !g.Known:
-			if l.what.topic == "" && len(g.Alien) > 0 {
-				l.fault("folder %q: it is no partition's, and has %d objects", g.Folder, len(g.Alien))
+			if len(l.what) == 0 && len(g.Alien) > 0 {
+				l.fault("folder %q: it is no partition's, and has %s", g.Folder, words.Count(len(g.Alien), "object"))
 			}
-		case l.what.has(g.Partition) && !slices.Contains(parts, g.Partition):
-			l.fault("%s: it is in no registry, and %d files of it lie in the bucket", g.Partition, len(g.Objects)+len(g.Alien))
+		case l.what.covers(g.Partition) && !slices.Contains(parts, g.Partition):
+			l.fault("%s: it is in no registry, and the bucket has %s of it", g.Partition, words.Count(len(g.Objects)+len(g.Alien), "file"))
 		}
 	}
 	return nil
 }
 
-func (l *listing) compareSegments(ctx context.Context, p segment.Partition) error {
-	columns := []column{
+func compareColumns() []column {
+	return []column{
 		{">SEGMENT", "segment"}, {"VERDICT", "verdict"}, {"WHERE", "where"}, {">SIZE", "entry_bytes"}, {">ON THE STORE", "object_bytes"},
 		{"PUT", "put"}, {"ENTRY NAMES", "entry_object"}, {"OBJECT", "object"},
 	}
-	out := newRows(l.process.Stdout, l.format, "segments", columns)
+}
+
+func (l *listing) compareSegments(ctx context.Context, p segment.Partition, add func(...cell) error) error {
 	n := 0
 	err := l.match(ctx, p, func(r catalog.Row) error {
 		n++
@@ -80,12 +83,12 @@ func (l *listing) compareSegments(ctx context.Context, p segment.Partition) erro
 		if r.Object != nil {
 			there, put, path = sizeCell(r.Object.Info.Size), timeCell(r.Object.Info.ModTime), r.Object.Info.Key
 		}
-		return out.add(numberCell(r.Segment), textCell(string(r.Verdict)), textCell(where), size, there, put, textCell(named), textCell(path))
+		return add(numberCell(r.Segment), textCell(string(r.Verdict)), textCell(where), size, there, put, textCell(named), textCell(path))
 	})
 	if err == nil && n == 0 {
-		l.fault("%s: there is neither a manifest nor an object of it; is the name right?", p)
+		l.fault("%s: there is neither an entry nor an object of it; is the name right?", p)
 	}
-	return errors.Join(err, out.end())
+	return err
 }
 
 // match gives what a manifest and a folder have, segment by segment. The folder
@@ -97,6 +100,7 @@ func (l *listing) match(ctx context.Context, p segment.Partition, take func(cata
 		return err
 	}
 	left := g.Segments()
+	maps.DeleteFunc(left, func(n segment.Number, _ []catalog.Object) bool { return !l.what.has(p, n) })
 	numbers := slices.Sorted(maps.Keys(left)) // of the objects that were not matched yet
 	below := func(n segment.Number, all bool) error {
 		for len(numbers) > 0 && (all || numbers[0] < n) {
@@ -120,6 +124,9 @@ func (l *listing) match(ctx context.Context, p segment.Partition, take func(cata
 		err = below(0, true)
 	}
 	for _, a := range g.Alien {
+		if l.what.some(p) {
+			break
+		}
 		l.fault("object %s: it is no file of a segment", a.Key)
 	}
 	return err
@@ -194,7 +201,7 @@ func wrongLine(r catalog.Row) string {
 	case catalog.Missing:
 		return fmt.Sprintf("its entry names object %s, which is not there", r.Stored.Entry.Object.Path)
 	case catalog.OtherSize:
-		return fmt.Sprintf("its entry says that object %s has %d bytes, and it has %d", r.Object.Info.Key, r.Stored.Entry.Object.Bytes, r.Object.Info.Size)
+		return fmt.Sprintf("its entry says that object %s has %s, and it has %d", r.Object.Info.Key, words.Count(r.Stored.Entry.Object.Bytes, "byte"), r.Object.Info.Size)
 	case catalog.Unnamed:
 		return fmt.Sprintf("there is no entry of it, and object %s lies there", r.Object.Info.Key)
 	case catalog.Illegal:

@@ -21,14 +21,14 @@ var errNoManifest = errors.New("there is no manifest")
 
 // ofManifests lists what the manifests say.
 func (l *listing) ofManifests(ctx context.Context) error {
-	if l.what.partition != nil {
-		return l.segments(ctx, *l.what.partition)
+	if len(l.what.partitions()) > 0 {
+		return l.partitionRows("segments", segmentColumns(), func(p segment.Partition, add func(...cell) error) error { return l.segments(ctx, p, add) })
 	}
 	parts, err := l.partitions(ctx)
 	if err != nil {
 		return err
 	}
-	if l.what.topic != "" {
+	if len(l.what) > 0 {
 		return l.sums(ctx, "partitions", column{"PARTITION", "partition"}, parts, func(p segment.Partition) string { return p.String() })
 	}
 	return l.sums(ctx, "topics", column{"TOPIC", "topic"}, parts, func(p segment.Partition) string { return p.Topic })
@@ -45,12 +45,12 @@ func (l *listing) partitions(ctx context.Context) (parts []segment.Partition, er
 	if err != nil {
 		return nil, err
 	}
-	found := false
+	found := map[string]bool{}
 	for _, t := range append(topics, offload.Remembered(topics, known)...) {
-		if !l.what.has(t.Partition(0)) {
+		if !l.what.covers(t.Partition(0)) {
 			continue
 		}
-		found = true
+		found[t.Name] = true
 		if t.Err != nil {
 			l.fault("topic %s: %v", t.Name, t.Err)
 			continue
@@ -59,10 +59,12 @@ func (l *listing) partitions(ctx context.Context) (parts []segment.Partition, er
 			parts = append(parts, t.Partition(n))
 		}
 	}
-	if l.what.topic != "" && !found {
-		return nil, fmt.Errorf("topic %s: it is in no registry, and was not offloaded before", l.what.topic)
+	for _, n := range l.what {
+		if !found[n.partition.Topic] {
+			return nil, fmt.Errorf("%s: it is in no registry, and was not offloaded before", n)
+		}
 	}
-	if !found {
+	if len(found) == 0 {
 		l.process.complain("warning: " + nothingKnown(l.layout))
 	}
 	slices.SortFunc(parts, func(a, b segment.Partition) int {
@@ -231,7 +233,7 @@ func segmentColumns() []column {
 }
 
 // segmentCells is an entry as a row.
-func (l *listing) segmentCells(p segment.Partition, s segment.Stored) []cell {
+func (l *listing) segmentCells(ctx context.Context, p segment.Partition, s segment.Stored) ([]cell, error) {
 	e := s.Entry
 	if s.Err != nil {
 		cells := make([]cell, len(segmentColumns()))
@@ -239,11 +241,14 @@ func (l *listing) segmentCells(p segment.Partition, s segment.Stored) []cell {
 			cells[i] = textCell("")
 		}
 		cells[0], cells[1], cells[len(cells)-1] = numberCell(s.Number), textCell(whereIllegal), textCell(s.Err.Error())
-		return cells
+		return cells, nil
 	}
 	stream := e.Key
 	if stream == "" {
 		stream = l.layout.SegmentKey(p, s.Number)
+	}
+	if err := l.fillOpen(ctx, &e, stream); err != nil {
+		return nil, fmt.Errorf("segment %s/%s: %w", p, s.Number, err)
 	}
 	size, path, sha := cell{nil, "-"}, "", ""
 	if e.Object != nil {
@@ -253,24 +258,59 @@ func (l *listing) segmentCells(p segment.Partition, s segment.Stored) []cell {
 		numberCell(s.Number), textCell(whereabouts(e)), textCell(string(e.State)), textCell(string(e.Tier)), textCell(string(e.Local)), numberCell(e.Copy), countCell(e.Count),
 		idCell(e.FirstID), idCell(e.LastID), idTimeCell(e.FirstID), idTimeCell(e.LastID), size, msCell(e.RemoteAt),
 		msCell(e.OpenedAt), msCell(e.SealedAt), msCell(e.DeletingAt), textCell(stream), textCell(path), textCell(sha), textCell(""),
+	}, nil
+}
+
+// fillOpen gives the entry of an open segment what is in its stream now. Of a stream
+// that earlier segments lie in, too, only their bounds tell what is whose, and
+// counting would take as long as there are messages: it is told only when these
+// have gone.
+func (l *listing) fillOpen(ctx context.Context, e *segment.Entry, stream string) error {
+	if e.State != segment.Open || l.streams == nil {
+		return nil
 	}
+	is, err := l.streams.StreamInfo(ctx, stream)
+	switch {
+	case errors.Is(err, segment.ErrWrongType):
+		l.fault("%v", err)
+		return nil
+	case err != nil:
+		return err
+	case e.Shared() && is.Length > 0 && is.FirstID.Compare(e.From) < 0:
+		if is.LastID.Compare(e.From) >= 0 {
+			e.LastID = is.LastID
+		}
+		return nil
+	}
+	e.Count, e.FirstID, e.LastID = is.Length, is.FirstID, segment.ID{}
+	if is.Length > 0 {
+		e.LastID = is.LastID
+	}
+	return nil
 }
 
 // segments prints the entries of one manifest in their order.
-func (l *listing) segments(ctx context.Context, p segment.Partition) error {
-	out := newRows(l.process.Stdout, l.format, "segments", segmentColumns())
+func (l *listing) segments(ctx context.Context, p segment.Partition, add func(...cell) error) error {
 	n := 0
 	err := l.entries(ctx, p, func(s segment.Stored) error {
 		n++
 		if s.Err != nil {
 			l.fault("segment %s/%s: %v", p, s.Number, s.Err)
 		}
-		return out.add(l.segmentCells(p, s)...)
+		cells, err := l.segmentCells(ctx, p, s)
+		if err != nil {
+			return err
+		}
+		return add(cells...)
 	})
-	if err == nil && n == 0 {
+	switch {
+	case err != nil || n > 0:
+	case l.what.some(p):
+		l.fault("%s: there is no such segment in its manifest", p)
+	default:
 		l.fault("%s: %v of it; is the name right?", p, errNoManifest)
 	}
-	return errors.Join(err, out.end())
+	return err
 }
 
 // entries gives the entries of a manifest in the order of their segments. It holds
@@ -294,6 +334,7 @@ func (l *listing) entries(ctx context.Context, p segment.Partition, take func(se
 	for _, field := range slices.Sorted(maps.Keys(alien)) {
 		l.fault("%s: field %.100q of the manifest is no segment", p, field)
 	}
+	maps.DeleteFunc(there, func(n segment.Number, _ bool) bool { return !l.what.has(p, n) })
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(there)), peekAtOnce) {
 		stored, err := l.peek(ctx, p, batch)
 		if err != nil {

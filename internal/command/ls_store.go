@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,9 +19,9 @@ import (
 // ofStore lists what lies in the bucket.
 func (l *listing) ofStore(ctx context.Context, footers bool) error {
 	switch {
-	case l.what.partition != nil:
-		return l.objects(ctx, *l.what.partition, footers)
-	case l.what.topic != "":
+	case len(l.what.partitions()) > 0:
+		return l.partitionRows("objects", objectColumns(footers), func(p segment.Partition, add func(...cell) error) error { return l.objects(ctx, p, footers, add) })
+	case len(l.what) > 0:
 		return l.folders(ctx, "partitions", column{"PARTITION", "partition"}, func(g catalog.Group) string { return g.Partition.String() })
 	}
 	return l.folders(ctx, "topics", column{"TOPIC", "topic"}, func(g catalog.Group) string { return g.Partition.Topic })
@@ -27,7 +29,7 @@ func (l *listing) ofStore(ctx context.Context, footers bool) error {
 
 // pile is what lies in several folders together.
 type pile struct {
-	name                                          string
+	name, namespace                               string // namespace: another than this one
 	plain                                         bool
 	partitions, segments, files, replaced, others int64
 	bytes, replacedBytes                          int64
@@ -60,6 +62,7 @@ func pileColumns(name column) []column {
 	return []column{
 		name, {"", "plain"}, partitionsColumn(name), {">SEGMENTS", "segments"}, {">SIZE", "bytes"}, {">OTHER COPIES", "other_copies"},
 		{">SIZE", "other_copies_bytes"}, {">OTHER FILES", "other_files"}, {"FIRST PUT", "first_put"}, {"LAST PUT", "last_put"},
+		{"", "namespace"},
 	}
 }
 
@@ -67,6 +70,7 @@ func (a *pile) cells() []cell {
 	return []cell{
 		textCell(a.name), {a.plain, fmt.Sprint(a.plain)}, numberCell(a.partitions), numberCell(a.segments), sizeCell(a.bytes), numberCell(a.replaced),
 		sizeCell(a.replacedBytes), numberCell(a.others), timeCell(a.first), timeCell(a.last),
+		textCell(a.namespace),
 	}
 }
 
@@ -78,7 +82,7 @@ func (l *listing) folders(ctx context.Context, name string, first column, nameOf
 		plain bool
 	}
 	piles, order := map[key]*pile{}, []key(nil)
-	foreign := pile{name: "(no partition's)"}
+	foreign, others, found := pile{name: "(no partition's)"}, namespacePiles{}, map[string]bool{}
 	for g, err := range catalog.All(ctx, l.store, l.layout) {
 		if err != nil {
 			return err
@@ -87,9 +91,14 @@ func (l *listing) folders(ctx context.Context, name string, first column, nameOf
 			foreign.add(g)
 			continue
 		}
-		if !l.what.has(g.Partition) {
+		if ns := l.namespaceOf(g); ns != "" {
+			others.add(ns, g)
 			continue
 		}
+		if !l.what.covers(g.Partition) {
+			continue
+		}
+		found[g.Partition.Topic] = true
 		k := key{nameOf(g), g.Partition.Plain}
 		if piles[k] == nil {
 			piles[k] = &pile{name: k.name, plain: k.plain}
@@ -103,15 +112,56 @@ func (l *listing) folders(ctx context.Context, name string, first column, nameOf
 			return err
 		}
 	}
-	if foreign.others > 0 && l.what.topic == "" {
-		if err := out.add(foreign.cells()...); err != nil {
-			return err
+	if len(l.what) == 0 {
+		if foreign.others > 0 {
+			others[""] = &foreign
+		}
+		for _, ns := range slices.Sorted(maps.Keys(others)) {
+			if err := out.add(others[ns].cells()...); err != nil {
+				return err
+			}
 		}
 	}
-	if l.what.topic != "" && len(order) == 0 {
-		l.fault("topic %s: nothing of it lies in the bucket", l.what.topic)
+	for _, n := range l.what {
+		if !found[n.partition.Topic] {
+			l.fault("%s: nothing of it lies in the bucket", n)
+		}
 	}
 	return out.end()
+}
+
+// namespacePiles are what lies there of other namespaces, by their names.
+type namespacePiles map[string]*pile
+
+func (a namespacePiles) add(ns string, g catalog.Group) {
+	if a[ns] == nil {
+		a[ns] = &pile{name: "(of namespace " + ns + ")", namespace: ns}
+	}
+	a[ns].add(g)
+}
+
+// namespaceOf is the other namespace that a folder is of; "" = of this one, or of
+// none. To this one, a topic's folder of another looks like that of a plain stream.
+func (l *listing) namespaceOf(g catalog.Group) string {
+	before, after, has := strings.Cut(l.layout.Stream, "{ns}")
+	if _, mine := segment.ResolveStream(g.Partition.Topic, l.layout, l.plain); mine || !g.Partition.Plain || !has || !strings.HasPrefix(g.Folder, before) {
+		return ""
+	}
+	divider, _, _ := strings.Cut(after, "{")
+	if divider == "" {
+		return "" // it can't be told where its name ends
+	}
+	rest, other := g.Folder[len(before):], l.layout
+	for at := range rest {
+		if at == 0 || !strings.HasPrefix(rest[at:], divider) {
+			continue
+		}
+		other.Namespace = rest[:at]
+		if p, known := other.PartitionOf(g.Folder); known && !p.Plain {
+			return other.Namespace
+		}
+	}
+	return ""
 }
 
 func objectColumns(footers bool) []column {
@@ -125,12 +175,12 @@ func objectColumns(footers bool) []column {
 }
 
 // objects prints the files of one partition.
-func (l *listing) objects(ctx context.Context, p segment.Partition, footers bool) error {
+func (l *listing) objects(ctx context.Context, p segment.Partition, footers bool, add func(...cell) error) error {
 	g, err := catalog.List(ctx, l.store, l.layout, p)
 	if err != nil {
 		return err
 	}
-	out := newRows(l.process.Stdout, l.format, "objects", objectColumns(footers))
+	g.Objects = slices.DeleteFunc(g.Objects, func(o catalog.Object) bool { return !l.what.has(p, o.Segment) })
 	for batch := range slices.Chunk(g.Objects, footersAtOnce) {
 		var read []footer
 		if footers {
@@ -148,18 +198,21 @@ func (l *listing) objects(ctx context.Context, p segment.Partition, footers bool
 			if problem != "" {
 				l.fault("object %s: %s", o.Info.Key, problem)
 			}
-			if err := out.add(append(cells, textCell(o.Info.Key), textCell(problem))...); err != nil {
+			if err := add(append(cells, textCell(o.Info.Key), textCell(problem))...); err != nil {
 				return err
 			}
 		}
 	}
 	for _, a := range g.Alien {
+		if l.what.some(p) {
+			break
+		}
 		l.fault("object %s: it is no file of a segment", a.Key)
 	}
-	if len(g.Objects)+len(g.Alien) == 0 {
+	if len(g.Objects) == 0 && (len(g.Alien) == 0 || l.what.some(p)) {
 		l.fault("%s: nothing of it lies in the bucket; is the name right?", p)
 	}
-	return out.end()
+	return nil
 }
 
 // footersAtOnce is how many footers are read at once.

@@ -47,7 +47,7 @@ func TestLsOfManifests(t *testing.T) {
 	for args, want := range map[string][]string{
 		"ls":          {"TOPIC   PARTITIONS  SEGMENTS  REMOTE ONLY  BOTH TIERS  WAITING  OPEN", "orders           1         3            0           2        0     1 "},
 		"ls orders":   {"PARTITION  SEGMENTS  REMOTE ONLY", "orders:0          3            0           2        0     1 "},
-		"ls orders:0": {"SEGMENT  WHERE       MESSAGES  FIRST ID", "      1  both tiers        10  ", "      2  open               -  -", "korvet:storage:local:orders:0/1.parquet\n"},
+		"ls orders:0": {"SEGMENT  WHERE       MESSAGES  FIRST ID", "      1  both tiers        10  ", "      2  open              10  1708956789000-0  ", "korvet:storage:local:orders:0/1.parquet\n"},
 		"ls -o csv":   {"topic,plain,partitions,segments,remote_only,both_tiers,waiting,open,deleting,illegal,remote_messages,remote_bytes,first_id,last_id,from,to\n", "orders,false,1,3,0,2,0,1,0,0,20,"},
 	} {
 		mustRead(t, call(t, r.environ, strings.Fields(args)...), exitDone, "", want...)
@@ -233,20 +233,22 @@ func TestLsOfAPlainStream(t *testing.T) {
 func TestWrongUsageOfLs(t *testing.T) {
 	environ := []string{"KORVET_STORAGE_REMOTE_PATH=file:///tmp/x"}
 	for args, want := range map[string]string{
-		"ls a b":                           `unexpected argument "b": want one topic, or one partition`,
-		"ls a/b":                           `topic`,
-		"ls a:b":                           `partition "a:b": want TOPIC:NUMBER`,
-		"ls a --stream k":                  `--stream and "a": want one of them`,
-		"ls --from-store --compare":        "--from-store and --compare: want one of them",
-		"ls --footers":                     "--footers goes with --from-store and a partition",
-		"ls orders --from-store --footers": "--footers goes with --from-store and a partition",
-		"ls -o xml":                        "--output xml: want table, json or csv",
-		"describe":                         "want one segment: TOPIC:NUMBER/SEGMENT, or --stream KEY SEGMENT",
-		"describe orders:0":                `"orders:0": want TOPIC:NUMBER/SEGMENT, as in orders:0/7`,
-		"describe orders:0/x":              "x",
-		"describe orders:0/07":             "07",
-		"describe a:b/1":                   `partition "a:b": want TOPIC:NUMBER`,
-		"describe orders:0/1 -o csv":       "--output csv: want table or json",
+		"ls a b:0":                             "topics and partitions are listed differently: want either topics, or partitions (TOPIC:N, TOPIC:N/SEGMENTS)",
+		"ls a/b":                               `"a/b": segments are those of a partition: want TOPIC, TOPIC:N, TOPIC:N/SEGMENTS, --stream KEY [SEGMENTS]`,
+		"ls a:b":                               `"a:b": partition "b" is no number below 1000000: want TOPIC, `,
+		"ls a --stream k":                      `--stream and "a": want TOPIC, `,
+		"ls --from-store --compare":            "--from-store and --compare: want one of them",
+		"ls --footers":                         "--footers goes with --from-store and a partition",
+		"ls orders --from-store --footers":     "--footers goes with --from-store and a partition",
+		"ls -o xml":                            "--output xml: want table, json or csv",
+		"describe":                             "nothing is named: want TOPIC:N/SEGMENTS, --stream KEY SEGMENTS, SEGMENTS as in 7 or 1-3,7; korvet-offload ls lists segments",
+		"describe orders:0":                    `"orders:0" names a partition: want TOPIC:N/SEGMENTS, `,
+		"describe orders:0/1-1001":             "describe: that is more than 1000 segments; korvet-offload ls lists them",
+		"describe orders:0/1-9 orders:1/1-999": "describe: that is more than 1000 segments",
+		"describe orders:0/x":                  "x",
+		"describe orders:0/07":                 "07",
+		"describe a:b/1":                       `"a:b/1": partition "b" is no number below 1000000`,
+		"describe orders:0/1 -o csv":           "--output csv: want table or json",
 	} {
 		if r := call(t, environ, strings.Fields(args)...); r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("%s: %+v", args, r)

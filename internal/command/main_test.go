@@ -13,7 +13,7 @@ import (
 func TestWrongUsage(t *testing.T) {
 	environ := []string{"KORVET_STORAGE_REMOTE_PATH=file:///tmp/x"}
 	for _, tt := range []struct{ args, want string }{
-		{"rnu", `there is no command "rnu"; there are cat, completion, config, demo, describe, doctor, gc, healthcheck, ls, man, pause, repair, restore, resume, run, serve, status, verify, version`},
+		{"rnu", `there is no command "rnu"; there are cat, completion, config, demo, describe, doctor, gc, healthcheck, iceberg, ls, man, pause, repair, restore, resume, run, serve, status, verify, version`},
 		{"config chekc", `there is no command "chekc"; there are check`},
 		{"completion", "completion: name a shell: bash, zsh or fish; see korvet-offload completion --help"},
 		{"completion powershell", `there is no command "powershell"; there are bash, fish, zsh`},

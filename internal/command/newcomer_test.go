@@ -114,3 +114,31 @@ func TestAStartWithoutWhatWasThere(t *testing.T) {
 		t.Errorf("without a marker: %+v", r)
 	}
 }
+
+// A run after restore --manifests complains of nothing: what the manifests tell of is
+// not lost. As long as they tell of nothing, it asks.
+func TestAFirstRunAfterRestore(t *testing.T) {
+	r := newLossRig(t)
+	r.server.Exec("FLUSHALL")
+	mustCall(t, r.environ, exitDone, "restore", "--claim", "--yes")
+	if got := call(t, r.environ, "run", "--once"); got.code != exitDone || !strings.Contains(got.stderr, "has redis lost its data, or is this another redis?") {
+		t.Errorf("emptied and claimed: %+v", got)
+	}
+	mustCall(t, r.environ, exitDone, "restore", "--manifests", "--registry", "--yes")
+	mustRead(t, call(t, r.environ, "run", "--once"), exitDone, "", "0 of 0 sealed segments moved")
+}
+
+// A manifest in which no segment is OPEN is legal, and worth a note.
+func TestVerifyWithoutAnOpenSegment(t *testing.T) {
+	rig := newRig(t)
+	mustCall(t, rig.environ, exitDone, "run", "--once")
+	mustRead(t, call(t, rig.environ, "verify", "--notes"), exitDone, "", "; nothing is wrong, 1 note\n") // of an overlap
+	rig.server.Exec("HDEL", "korvet:storage:manifest:orders:0", "2")
+	rig.server.Exec("DEL", "korvet:storage:local:orders:0:2")
+	mustRead(t, call(t, rig.environ, "verify", "--notes"), exitDone, "", "note: gap  orders:0/2  no segment is OPEN, after 1: a broker may open the next one by itself; ", "; nothing is wrong, 2 notes\n")
+	rig.server.Exec("HSET", "korvet:storage:manifest:orders:0", "2", "no entry")
+	got := call(t, rig.environ, "verify", "--notes")
+	if got.code != exitFault || strings.Contains(got.stdout, "no segment is OPEN") {
+		t.Errorf("%+v", got)
+	}
+}

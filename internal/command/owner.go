@@ -32,6 +32,12 @@ type cluster struct {
 	// accepted is the id by which this process has found the root to be its own;
 	// nil = none yet.
 	accepted atomic.Pointer[string]
+	// objects says why a root without a marker is not the one with this Redis'
+	// objects (s3sink.ErrAnotherRoot), or why that can't be told now; nil = nobody
+	// asks.
+	objects func(context.Context) error
+	// empty is set when a person has said that the root is to be taken without them.
+	empty atomic.Bool
 }
 
 // The two ways in which a root can be another's.
@@ -122,6 +128,11 @@ func sameCluster(own, id string) error {
 
 // ID implements s3sink.Cluster.
 func (c *cluster) ID(ctx context.Context) (string, error) {
+	if c.objects != nil && !c.empty.Load() {
+		if err := c.objects(ctx); err != nil {
+			return "", err
+		}
+	}
 	id, err := c.redis.ClaimClusterID(ctx, rand.Text())
 	if redisstore.ClassOf(err) == redisstore.Permission {
 		return "", nil
@@ -148,7 +159,7 @@ func (c *cluster) settle(ctx context.Context) {
 
 // Errors of claimCluster.
 var (
-	errNoMarker      = errors.New("the root has no owner marker: there is nothing to take over; the first upload claims it")
+	errNoMarker      = errors.New("the root has no owner marker: there is nothing to take over; the first upload claims it, or --claim")
 	errClusterRaced  = errors.New("the cluster id of redis has changed meanwhile: nothing was changed")
 	errNoClusterName = errors.New("the root's owner marker names no cluster: it was put by an older version, and the namespace alone decides")
 )

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/segment"
 )
@@ -35,10 +33,11 @@ func (p Process) pauseCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "pause",
 		Usage:       "let every instance leave a topic, a stream or everything as it is",
-		UsageText:   "korvet-offload pause [--topic TOPIC | --stream KEY] [--reason TEXT] [options]",
+		UsageText:   "korvet-offload pause " + pauseNames().usage() + " [--reason TEXT] [options]",
+		ArgsUsage:   pauseNames().usage(),
 		Description: pauseDescription,
 		Flags: append(append(scopeFlags(), &cli.StringFlag{Name: "reason", Usage: "`TEXT` that is shown wherever the pause is"},
-			outputFlag()), config.Flags()...),
+			outputFlag()), settingFlags(redisSettings()...)...),
 		Action: func(c *cli.Context) error {
 			return p.control(c, func(ctx context.Context, s *redisstore.Store, scope segment.Scope) error {
 				_, err := s.Pause(ctx, scope, caller(), c.String("reason"))
@@ -50,11 +49,12 @@ func (p Process) pauseCommand() *cli.Command {
 
 func (p Process) resumeCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "resume",
+		Name:        resumeVerb,
 		Usage:       "end a pause",
-		UsageText:   "korvet-offload resume [--topic TOPIC | --stream KEY] [options]",
+		UsageText:   "korvet-offload resume " + pauseNames().usage() + " [options]",
+		ArgsUsage:   pauseNames().usage(),
 		Description: resumeDescription,
-		Flags:       append(append(scopeFlags(), outputFlag()), config.Flags()...),
+		Flags:       append(append(scopeFlags(), outputFlag()), settingFlags(redisSettings()...)...),
 		Action: func(c *cli.Context) error {
 			return p.control(c, func(ctx context.Context, s *redisstore.Store, scope segment.Scope) error { return s.Resume(ctx, scope) })
 		},
@@ -68,28 +68,16 @@ func scopeFlags() []cli.Flag {
 	}
 }
 
-// scopeOf is what --topic and --stream say.
-func scopeOf(c *cli.Context) (segment.Scope, error) {
-	s := segment.Scope{Topic: c.String("topic"), Stream: c.String("stream")}
-	switch {
-	case c.IsSet("topic") && c.IsSet("stream"):
-		return s, usageError{errors.New("--topic and --stream: want one of them")}
-	case c.IsSet("topic"):
-		if err := segment.ValidateTopic(s.Topic); err != nil {
-			return s, usageError{fmt.Errorf("--topic: %w", err)}
-		}
-	case c.IsSet("stream") && s.Stream == "":
-		return s, usageError{errors.New("--stream: want the key of a plain stream")}
-	}
-	return s, nil
-}
+// pauseNames are what pause and resume take: no part of a topic is paused.
+func pauseNames() grammar { return grammar{takes: formTopic, none: true, streams: true} }
 
 // control changes what is paused, and prints what is paused then.
 func (p Process) control(c *cli.Context, change func(context.Context, *redisstore.Store, segment.Scope) error) error {
-	scope, err := scopeOf(c)
+	what, err := pauseNames().scoped(c)
 	if err != nil {
 		return err
 	}
+	scope := what.scope()
 	cfg, err := p.settings(c, false)
 	if err != nil {
 		return err
@@ -99,6 +87,10 @@ func (p Process) control(c *cli.Context, change func(context.Context, *redisstor
 		return err
 	}
 	defer s.Close()
+	before, err := s.Paused(c.Context)
+	if err != nil {
+		return err
+	}
 	if err := change(c.Context, s, scope); err != nil {
 		return fmt.Errorf("%s %s: %w", c.Command.Name, scope, err)
 	}
@@ -107,7 +99,27 @@ func (p Process) control(c *cli.Context, change func(context.Context, *redisstor
 	if err != nil {
 		return err
 	}
+	if c.Command.Name == resumeVerb && c.String("output") != outputJSON {
+		if err := p.writeLines([]string{resumedLine(scope, before, all)}); err != nil {
+			return err
+		}
+	}
 	return p.printPaused(c.String("output"), all)
+}
+
+const resumeVerb = "resume"
+
+// resumedLine says what happens next when a pause has ended.
+func resumedLine(scope segment.Scope, before, now segment.Pauses) string {
+	_, was := before.Of(scope)
+	_, all := now.Of(segment.Scope{})
+	switch {
+	case !was:
+		return scope.String() + " was not paused"
+	case all:
+		return fmt.Sprintf("resumed: %s; nothing of it goes on while everything is paused", scope)
+	}
+	return fmt.Sprintf("resumed: %s; instances hear of it within %s and go on at their next tick; korvet-offload status shows what waits", scope, watchInterval)
 }
 
 // warnOfUnknown says that a scope names nothing that there is: a name that is

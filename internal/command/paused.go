@@ -66,6 +66,28 @@ func pauseLines(all segment.Pauses) []string {
 	return lines
 }
 
+// whyPaused says why nothing of a partition may be changed; nil = it may.
+func whyPaused(all segment.Pauses, p segment.Partition) error {
+	of, how := segment.Scope{Topic: p.Topic}, " "+p.Topic
+	if p.Plain {
+		of, how = segment.Scope{Stream: p.Topic}, " --stream "+p.String()
+	}
+	pause, paused := all.Of(segment.Scope{})
+	if paused {
+		how = ""
+	} else if pause, paused = all.Of(of); !paused {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing of %s is changed until you end that by korvet-offload resume%s", pausedError{pause}, p, how)
+}
+
+// pausedError says what is paused.
+type pausedError struct{ pause segment.Pause }
+
+func (e pausedError) Error() string {
+	return pauseLines(segment.Pauses{List: []segment.Pause{e.pause}})[0]
+}
+
 // pauseLog writes down what begins to be paused, and what ends.
 type pauseLog struct {
 	log    *zap.Logger

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"korvet-offload/internal/config"
 	"korvet-offload/internal/repair"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/offload"
@@ -31,6 +30,8 @@ What can't be healed for certain is left, and its line says what a person can do
 A damaged object whose size is right is found with --deep only. --report repairs
 what "verify --output json" has found before, and reads nothing else anew.
 
+` + namesHelp + `
+
 With --yes it works under the lease, which a running instance hands over for that
 long. Exit code 1 if something is left that was not healed.`
 
@@ -38,8 +39,8 @@ func (p Process) repairCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "repair",
 		Usage:       "heal what verify finds, where that is certain",
-		UsageText:   "korvet-offload repair [TOPIC:NUMBER ... | --topic TOPIC | --stream KEY] [--yes] [--deep] [--report FILE] [options]",
-		ArgsUsage:   "[TOPIC:NUMBER ...]",
+		UsageText:   "korvet-offload repair " + verifyNames().usage() + " [--yes] [--deep] [--report FILE] [options]",
+		ArgsUsage:   verifyNames().usage(),
 		Description: repairDescription,
 		Flags: append(append(scopeFlags(),
 			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Usage: "act; without it nothing is changed"},
@@ -47,7 +48,7 @@ func (p Process) repairCommand() *cli.Command {
 			&cli.StringFlag{Name: "rate", Usage: "read so many `BYTES` per second at most to find what is wrong (64KB, 16MB; 0: no limit)", DefaultText: "verify.rate"},
 			&cli.StringFlag{Name: "report", Usage: "repair what this `FILE` of verify --output json has (-: stdin)", TakesFile: true},
 			&cli.BoolFlag{Name: "include-expired", DisableDefaultText: true, Usage: "give objects an entry that lie before the first one of their manifest, too"},
-			outputFlag()), config.Flags()...),
+			outputFlag()), settingFlags(bothSettings("lease-duration", "page-size", "spool-dir", "spool-memory")...)...),
 		Action: p.repair,
 	}
 }
@@ -119,7 +120,7 @@ func readFindings(file string, look scrub.Options) ([]scrub.Finding, error) {
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--report %s: %w", file, err)}
 		}
-		if (look.Only == nil || look.Only(f.Partition)) && (len(look.Partitions) == 0 || slices.Contains(look.Partitions, f.Partition)) {
+		if look.Wants(f) {
 			found = append(found, f)
 		}
 	}
@@ -155,11 +156,11 @@ func (v findingView) finding() (scrub.Finding, error) {
 // repairLed repairs; to act, under the lease, which is borrowed for it.
 func (s *session) repairLed(ctx context.Context, opt repair.Options, found []scrub.Finding, told func(repair.Step)) (repair.Report, error) {
 	r := repair.New(s.repairPorts(), s.cfg.Redis.Layout, opt)
-	if !opt.Yes || len(found) == 0 {
-		return r.Run(ctx, found, told)
-	}
 	if _, err := s.pauses.Paused(ctx); err != nil {
 		return repair.Report{}, fmt.Errorf("read what is paused: %w", err)
+	}
+	if !opt.Yes || len(found) == 0 {
+		return r.Run(ctx, found, told)
 	}
 	lead, giveBack, err := s.borrow(ctx, "repair")
 	if err != nil {

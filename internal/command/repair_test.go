@@ -218,8 +218,10 @@ func TestRepairOfWhatIsPaused(t *testing.T) {
 	h.do(os.Remove(h.file(0, "")))
 	h.call(0, "pause", "--topic", "orders")
 	before := h.server.Exec("HGETALL", h.manifest())
-	if r := h.call(1, "repair", "--yes"); !strings.Contains(r.stderr, "paused; resume it first") {
-		t.Errorf("it says:\n%s%s", r.stdout, r.stderr)
+	for _, args := range [][]string{{"repair", "--yes"}, {"repair"}} {
+		if r := h.call(1, args...); !strings.Contains(r.stderr, "paused; resume it first (korvet-offload resume)") {
+			t.Errorf("it says:\n%s%s", r.stdout, r.stderr)
+		}
 	}
 	if now := h.server.Exec("HGETALL", h.manifest()); now != before {
 		t.Errorf("the manifest was changed from\n%s\nto\n%s", before, now)

@@ -11,7 +11,6 @@ import (
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/parquetfile"
 	"korvet-offload/internal/restore"
-	"korvet-offload/internal/tieredlog"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -20,7 +19,10 @@ const restoreDescription = `Brings segments of the object store back into Redis,
 and bytes that they had. It says what it would do; with --yes it does it.
 
   korvet-offload restore orders:0 --yes               into a stream of its own
+  korvet-offload restore orders:0/1-3,7 --yes         some of its segments
   korvet-offload restore orders:0 --original --yes    each segment into its own stream again
+
+` + namesHelp + `
 
 What is in the stream already must be the beginning of what is restored; then it
 goes on behind it, so an interrupted call is simply made again. Nothing is removed
@@ -41,12 +43,14 @@ Exit code 1 if something could not be restored, or would not be.`
 
 func (p Process) restoreCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "restore",
-		Usage:       "bring segments, or all manifests, back into Redis from the object store",
-		UsageText:   "korvet-offload restore (TOPIC:NUMBER | --stream KEY | --manifests | --claim) [--yes] [options]",
-		ArgsUsage:   "TOPIC:NUMBER",
+		Name:  "restore",
+		Usage: "bring segments, or all manifests, back into Redis from the object store",
+		UsageText: "korvet-offload restore " + restoreNames(false).usage() + " [--yes] [options]\n" +
+			"korvet-offload restore --manifests " + restoreNames(true).usage() + " [--registry] [--yes] [options]\n" +
+			"korvet-offload restore --claim [--yes] [options]",
+		ArgsUsage:   restoreNames(true).usage(),
 		Description: restoreDescription,
-		Flags:       append(restoreFlags(), append([]cli.Flag{outputFlag()}, config.Flags()...)...),
+		Flags:       append(restoreFlags(), append([]cli.Flag{outputFlag()}, settingFlags(bothSettings("lease-duration", "page-size", "spool-dir")...)...)...),
 		Action:      p.restore,
 	}
 }
@@ -54,14 +58,14 @@ func (p Process) restoreCommand() *cli.Command {
 func restoreFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "stream", Usage: "the plain stream of this `KEY`"},
-		&cli.StringFlag{Name: "segment", Usage: "only these segments: `A` or A-B"},
+		&cli.StringFlag{Name: "segment", Usage: "only these `SEGMENTS`, such as 7 or 1-3,7; the same as TOPIC:N/SEGMENTS"},
 		&cli.StringFlag{Name: "from", Usage: "only messages from this `TIME` or id on"},
 		&cli.StringFlag{Name: "to", Usage: "only messages before this `TIME`, or up to this id"},
 		&cli.StringFlag{Name: "to-key", Usage: "the stream that gets them is `KEY` (default: restored: and the stream key)"},
 		&cli.BoolFlag{Name: "original", DisableDefaultText: true, Usage: "each segment gets its own stream back, and its entry says so"},
 		&cli.StringFlag{Name: "rate", Usage: "write so many `BYTES` per second at most, such as 20MB"},
 		&cli.BoolFlag{Name: "manifests", DisableDefaultText: true, Usage: "make the manifests anew, of all that is on the store"},
-		&cli.StringFlag{Name: "topic", Usage: "with --manifests: only this `TOPIC`"},
+		&cli.StringFlag{Name: "topic", Usage: "with --manifests: only this `TOPIC`; the same as its name alone"},
 		&cli.BoolFlag{Name: "registry", DisableDefaultText: true, Usage: "with --manifests: register the topics that are in no registry, with retention.ms=-1"},
 		&cli.BoolFlag{Name: "deep", DisableDefaultText: true, Usage: "with --manifests: read every file from end to end"},
 		&cli.BoolFlag{Name: "allow-disorder", DisableDefaultText: true, Usage: "with --manifests: segments may begin below the segment before"},
@@ -75,7 +79,8 @@ func restoreFlags() []cli.Flag {
 const defaultKey = "restored:"
 
 func (p Process) restore(c *cli.Context) error {
-	if err := checkRestore(c); err != nil {
+	what, err := checkRestore(c)
+	if err != nil {
 		return err
 	}
 	rate, err := rateOf(c)
@@ -89,7 +94,7 @@ func (p Process) restore(c *cli.Context) error {
 	var q restore.Query
 	all := c.Bool("manifests") || c.Bool("claim")
 	if !all {
-		if q, err = restoreQuery(c, cfg.Config); err != nil {
+		if q, err = restoreQuery(c, cfg.Config, what); err != nil {
 			return err
 		}
 	}
@@ -100,55 +105,63 @@ func (p Process) restore(c *cli.Context) error {
 	defer s.close()
 	r := restorer{Process: p, session: s, yes: c.Bool("yes"), format: c.String("output"), Restorer: restore.New(restorePorts(s, rate), s.cfg.Redis.Layout)}
 	if all {
-		return r.afterLoss(c)
+		return r.afterLoss(c, what)
 	}
 	if err := checkOwner(c.Context, s.store); err != nil {
 		return err
 	}
-	return r.segments(c.Context, q)
+	if err := s.mustKnow(c.Context, what); err != nil {
+		return err
+	}
+	return r.segments(c.Context, what, q)
 }
 
-// checkRestore refuses flags that don't go together.
-func checkRestore(c *cli.Context) error {
-	manifests := c.Bool("manifests") || c.Bool("claim")
-	what := 0
-	for _, given := range []bool{c.Args().Present(), c.IsSet("stream"), c.Bool("manifests") || c.Bool("claim")} {
-		if given {
-			what++
-		}
+// restoreNames are what restore takes, with --manifests or without.
+func restoreNames(manifests bool) grammar {
+	if manifests {
+		return grammar{takes: formTopic | formPartition, none: true, many: true, streams: true}
 	}
-	streamOfAll := c.Bool("manifests") && c.IsSet("stream") && !c.Args().Present()
+	return grammar{takes: formTopic | formPartition | formSegments, many: true, streams: true, hint: "or --manifests, or --claim"}
+}
+
+// checkRestore refuses flags that don't go together, and says what is named.
+func checkRestore(c *cli.Context) (names, error) {
+	manifests := c.Bool("manifests")
+	all := manifests || c.Bool("claim")
 	switch {
-	case c.Args().Len() > 1:
-		return usageError{fmt.Errorf("restore: unexpected argument %q; see korvet-offload restore --help", c.Args().Get(1))}
-	case what != 1 && !streamOfAll:
-		return usageError{errors.New("restore: want one of TOPIC:NUMBER, --stream, --manifests and --claim; see korvet-offload restore --help")}
+	case c.Bool("claim") && !manifests && (c.Args().Present() || c.IsSet("stream")):
+		return nil, usageError{errors.New("--claim is of the whole root: no name goes with it, but with --manifests")}
 	case c.IsSet("to-key") && c.Bool("original"):
-		return usageError{errors.New("--to-key and --original: want one of them")}
+		return nil, usageError{errors.New("--to-key and --original: want one of them")}
 	case c.Bool("original") && (c.IsSet("from") || c.IsSet("to")):
-		return usageError{errors.New("--original brings whole segments back: choose them by --segment, not by --from and --to")}
+		return nil, usageError{errors.New("--original brings whole segments back: choose them by their numbers, not by --from and --to")}
 	case c.IsSet("to-key") && c.String("to-key") == "":
-		return usageError{errors.New("--to-key: want the key of a stream")}
+		return nil, usageError{errors.New("--to-key: want the key of a stream")}
 	}
 	for _, name := range []string{"segment", "from", "to", "to-key", "original", "rate"} {
-		if manifests && c.IsSet(name) {
-			return usageError{fmt.Errorf("--%s goes with TOPIC:NUMBER or --stream alone", name)}
+		if all && c.IsSet(name) {
+			return nil, usageError{fmt.Errorf("--%s does not go with --manifests and --claim", name)}
 		}
 	}
 	for _, name := range []string{"topic", "registry", "deep", "allow-disorder", "include-expired"} {
-		if !c.Bool("manifests") && c.IsSet(name) {
-			return usageError{fmt.Errorf("--%s goes with --manifests", name)}
+		if !manifests && c.IsSet(name) {
+			return nil, usageError{fmt.Errorf("--%s goes with --manifests", name)}
 		}
 	}
-	if c.IsSet("topic") {
-		if c.IsSet("stream") {
-			return usageError{errors.New("--topic and --stream: want one of them")}
-		}
-		if err := segment.ValidateTopic(c.String("topic")); err != nil {
-			return usageError{fmt.Errorf("--topic: %w", err)}
-		}
+	if all {
+		return restoreNames(true).scoped(c)
 	}
-	return nil
+	what, err := restoreNames(false).named(c)
+	if err != nil || !c.IsSet("segment") {
+		return what, err
+	}
+	if len(what) != 1 || what[0].form() != formPartition {
+		return nil, usageError{errors.New("--segment goes with one TOPIC:N, or --stream KEY")}
+	}
+	if what[0].segments, err = parseNumbers(c.String("segment")); err != nil {
+		return nil, usageError{fmt.Errorf("--segment: %w", err)}
+	}
+	return what, nil
 }
 
 func rateOf(c *cli.Context) (int64, error) {
@@ -165,53 +178,43 @@ func rateOf(c *cli.Context) (int64, error) {
 	return rate, nil
 }
 
-// restoreQuery reads what is to be restored, and to where.
-func restoreQuery(c *cli.Context, cfg config.Config) (restore.Query, error) {
-	l := cfg.Redis.Layout
+// restoreQuery reads what is to be restored of each partition, and to where.
+func restoreQuery(c *cli.Context, cfg config.Config, what names) (restore.Query, error) {
 	q := restore.Query{Original: c.Bool("original"), Key: c.String("to-key")}
-	name := c.Args().First()
-	if c.IsSet("stream") {
-		name = c.String("stream")
+	if q.Key != "" && (len(what) != 1 || what[0].topic) {
+		return q, usageError{errors.New("--to-key goes with one partition: those of several partitions are not one stream")}
 	}
-	var err error
-	if q.Partition, err = segment.ParsePartition(name, c.IsSet("stream")); err != nil {
-		return q, usageError{err}
-	}
-	if q.Key == "" && !q.Original {
-		q.Key = defaultKey + l.StreamKey(q.Partition)
-	}
-	if _, offloaded := segment.ResolveStream(q.Key, l, cfg.Streams); offloaded && !q.Original {
+	if _, offloaded := segment.ResolveStream(q.Key, cfg.Redis.Layout, cfg.Streams); offloaded && q.Key != "" {
 		return q, usageError{fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
 	}
-	if c.IsSet("segment") {
-		q.Some = true
-		if q.First, q.Last, err = parseSegments(c.String("segment")); err != nil {
-			return q, usageError{fmt.Errorf("--segment: %w", err)}
-		}
-	}
+	var err error
 	q.Between, err = parseBetween(c)
 	return q, err
 }
 
-func parseSegments(text string) (first, last segment.Number, err error) {
-	from, to, many := strings.Cut(text, "-")
-	if first, err = segment.ParseNumber(from); err != nil || !many {
-		return first, first, err
+// queryOf is the query of one partition.
+func (r restorer) queryOf(q restore.Query, what names, p segment.Partition) (restore.Query, error) {
+	q.Partition = p
+	if what.some(p) {
+		q.Segments = func(n segment.Number) bool { return what.has(p, n) }
 	}
-	if last, err = segment.ParseNumber(to); err == nil && last < first {
-		err = fmt.Errorf("%q: %s is above %s", text, from, to)
+	if q.Key == "" && !q.Original {
+		q.Key = defaultKey + r.cfg.Redis.Layout.StreamKey(p)
 	}
-	return first, last, err
+	if _, offloaded := segment.ResolveStream(q.Key, r.cfg.Redis.Layout, r.cfg.Streams); offloaded && !q.Original {
+		return q, usageError{fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
+	}
+	return q, nil
 }
 
 func parseBetween(c *cli.Context) (b parquetfile.Between, err error) {
 	if c.IsSet("from") {
-		if b.From, err = tieredlog.ParseFrom(c.String("from")); err != nil {
+		if b.From, err = segment.ParseFrom(c.String("from")); err != nil {
 			return b, usageError{fmt.Errorf("--from: %w", err)}
 		}
 	}
 	if c.IsSet("to") {
-		if b.To, err = tieredlog.ParseTo(c.String("to")); err != nil {
+		if b.To, err = segment.ParseTo(c.String("to")); err != nil {
 			return b, usageError{fmt.Errorf("--to: %w", err)}
 		}
 		if b.To.Compare(b.From) < 0 {

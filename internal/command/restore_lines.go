@@ -12,8 +12,16 @@ func lossLines(v lossView, n int) []string {
 	var lines []string
 	switch v.Claim.Result {
 	case claimWould:
+		if v.Claim.Root == "" {
+			lines = append(lines, "the root has no owner marker; this Redis would claim it as it is")
+			break
+		}
 		lines = append(lines, fmt.Sprintf("this Redis would take over the root of cluster %q", v.Claim.Root))
 	case claimDone:
+		if v.Claim.Root == "" {
+			lines = append(lines, "this Redis has claimed the root as it is")
+			break
+		}
 		lines = append(lines, fmt.Sprintf("this Redis has taken over the root of cluster %q", v.Claim.Root))
 	case claimSame:
 		if len(v.Partitions) == 0 && v.Error == "" {

@@ -69,24 +69,18 @@ type loss struct {
 	stream   *segment.Partition // the only one; nil = all
 	topics   []segment.Topic
 	known    map[string]string // records of the topics that were ever offloaded
+	paused   segment.Pauses
 	view     lossView
 }
 
 // afterLoss rebuilds manifests, and takes the root over.
-func (r restorer) afterLoss(c *cli.Context) error {
+func (r restorer) afterLoss(c *cli.Context, what names) error {
 	l := loss{restorer: r, deep: c.Bool("deep"), register: c.Bool("registry"), claim: c.Bool("claim"),
 		opt:  restore.Options{Disorder: c.Bool("allow-disorder"), Expired: c.Bool("include-expired")},
-		only: func(segment.Partition) bool { return true },
+		only: what.covers,
 		view: lossView{Done: r.yes, Partitions: []manifestView{}, Topics: []registeredView{}, Notes: []string{}}}
-	if topic := c.String("topic"); topic != "" {
-		l.only = func(p segment.Partition) bool { return !p.Plain && p.Topic == topic }
-	}
-	if c.IsSet("stream") {
-		p, err := segment.ParsePartition(c.String("stream"), true)
-		if err != nil {
-			return usageError{err}
-		}
-		l.stream = &p
+	if len(what) == 1 && what[0].partition.Plain {
+		l.stream = &what[0].partition
 	}
 	do := func(ctx context.Context) error { return l.run(ctx, c.Bool("manifests")) }
 	var err error
@@ -113,6 +107,9 @@ func (l *loss) run(ctx context.Context, manifests bool) error {
 		return err
 	}
 	if l.known, err = l.redis.Known(ctx); err != nil {
+		return err
+	}
+	if l.paused, err = l.pauses.Paused(ctx); err != nil {
 		return err
 	}
 	for g, err := range l.groups(ctx) {
@@ -145,6 +142,8 @@ func (l *loss) takeOver(ctx context.Context) error {
 	var err error
 	v.Was, v.Root, err = l.claimCluster(ctx, false)
 	switch {
+	case errors.Is(err, errNoMarker) && l.claim:
+		return l.takeEmpty(ctx)
 	case errors.Is(err, errNoMarker), errors.Is(err, errNoClusterName):
 		v.Result = claimNone
 		l.view.Notes = append(l.view.Notes, err.Error())
@@ -163,6 +162,19 @@ func (l *loss) takeOver(ctx context.Context) error {
 	}
 	v.Result = claimDone
 	_, _, err = l.claimCluster(ctx, true)
+	return err
+}
+
+// takeEmpty claims a root that has no marker, whether or not the objects are in
+// it that the manifests tell of.
+func (l *loss) takeEmpty(ctx context.Context) error {
+	v := &l.view.Claim
+	if v.Result = claimWould; !l.yes {
+		return nil
+	}
+	v.Result = claimDone
+	l.owner.empty.Store(true)
+	_, err := l.store.CreateOnly(ctx)
 	return err
 }
 
@@ -209,6 +221,9 @@ func (l *loss) partition(ctx context.Context, g catalog.Group) error {
 	if l.removed(g.Partition) {
 		plan.Refused = append(plan.Refused, fmt.Errorf("%s: Redis still remembers topic %s as offloaded, and the registry does not have it, so it counts as removed: "+
 			"what gets a manifest now may be deleted with it; have the broker create the topic first", g.Partition, g.Partition.Topic))
+	}
+	if why := whyPaused(l.paused, g.Partition); why != nil {
+		plan.Refused = append(plan.Refused, why)
 	}
 	if err == nil && l.yes && plan.Does() {
 		err = l.RunManifest(ctx, plan)
@@ -279,7 +294,7 @@ func (l *loss) registry(ctx context.Context) error {
 		case at >= 0 && l.topics[at].Err != nil:
 			v.Result, v.Why = restoreFailed, l.topics[at].Err.Error()
 		case at >= 0 && l.topics[at].Settings.Partitions < v.Partitions:
-			v.Result, v.Why = restoreFailed, fmt.Sprintf("it is registered with %d partitions, and the store has files of %d: let the broker have as many", l.topics[at].Settings.Partitions, v.Partitions)
+			v.Result, v.Why = restoreFailed, fmt.Sprintf("it is registered with %s, and the store has files of %d: let the broker have as many", words.Count(l.topics[at].Settings.Partitions, "partition"), v.Partitions)
 		case at >= 0:
 			v.Result = "there"
 		case !l.register:

@@ -11,19 +11,25 @@ import (
 
 func TestRestoreRefusesWrongUsage(t *testing.T) {
 	environ := []string{"KORVET_STORAGE_REMOTE_PATH=file:///tmp/x", "KORVET_STREAMS_0_KEY=events*"}
-	const want1 = `restore: want one of TOPIC:NUMBER, --stream, --manifests and --claim; see .*`
+	const (
+		forms     = `want TOPIC, TOPIC:N, TOPIC:N/SEGMENTS, --stream KEY \[SEGMENTS\], SEGMENTS as in 7 or 1-3,7; or --manifests, or --claim`
+		manifests = `want TOPIC, TOPIC:N, --stream KEY`
+	)
 	for args, want := range map[string]string{
-		"restore":                                  want1,
-		"restore orders:0 --manifests":             want1,
-		"restore orders:0 --stream x":              want1,
-		"restore orders:0 orders:1":                `restore: unexpected argument "orders:1"; see .*`,
-		"restore orders":                           `partition "orders": want TOPIC:NUMBER`,
-		"restore a/b:0":                            `illegal topic name: .*`,
+		"restore":                                  `nothing is named: ` + forms,
+		"restore orders:0/7 --manifests":           `"orders:0/7" names segments: ` + manifests,
+		"restore orders:0 --stream x":              `--stream and "orders:0": ` + forms,
+		"restore a/b:0":                            `"a/b:0": segments are those of a partition: ` + forms,
+		"restore orders --to-key k":                `--to-key goes with one partition: .*`,
+		"restore orders:0 orders:1 --to-key k":     `--to-key goes with one partition: .*`,
+		"restore orders --segment 1":               `--segment goes with one TOPIC:N, or --stream KEY`,
+		"restore orders:0/1 --segment 1":           `--segment goes with one TOPIC:N, or --stream KEY`,
+		"restore --claim orders":                   `--claim is of the whole root: .*`,
 		"restore orders:0 --original --to-key x":   `--to-key and --original: want one of them`,
 		"restore orders:0 --original --from 5":     `--original brings whole segments back: .*`,
 		"restore orders:0 --to-key=":               `--to-key: want the key of a stream`,
 		"restore orders:0 --to-key events1":        `stream events1 is one of korvet.streams\[\] and would be offloaded itself: .*`,
-		"restore orders:0 --segment 5-3":           `--segment: "5-3": 5 is above 3`,
+		"restore orders:0 --segment 5-3":           `--segment: segments 5-3: 5 is above 3`,
 		"restore orders:0 --segment x":             `--segment: segment id "x": .*`,
 		"restore orders:0 --from never":            `--from: "never": .*`,
 		"restore orders:0 --from 20 --to 10":       `--to lies before --from`,
@@ -31,7 +37,7 @@ func TestRestoreRefusesWrongUsage(t *testing.T) {
 		"restore orders:0 --rate 0":                `--rate: .*`,
 		"restore orders:0 --deep":                  `--deep goes with --manifests`,
 		"restore orders:0 --registry":              `--registry goes with --manifests`,
-		"restore --manifests --segment 1":          `--segment goes with TOPIC:NUMBER or --stream alone`,
+		"restore --manifests --segment 1":          `--segment does not go with --manifests and --claim`,
 		"restore --manifests --topic ..":           `--topic: illegal topic name: .*`,
 		"restore --manifests --topic a --stream b": `--topic and --stream: want one of them`,
 		"restore --claim --registry":               `--registry goes with --manifests`,
@@ -62,8 +68,9 @@ func TestRestoreRefuses(t *testing.T) {
 		"newer":    {[][]string{{"XADD", "k", "*", "f", "v"}}, [][]string{{"DEL", "k"}}, "orders:0 --to-key k --to 1700000000005", "has newer messages than would be restored"},
 		"a text":   {[][]string{{"SET", "k", "v"}}, [][]string{{"DEL", "k"}}, "orders:0 --to-key k", "it is a string: choose another key"},
 		"ours":     {nil, nil, "orders:0 --to-key korvet:storage:local:orders:0:7", "it is a key of the namespace"},
-		"nothing":  {nil, nil, "orders:1", "its manifest has no such segment"},
-		"no range": {nil, nil, "orders:0 --segment 9", "its manifest has no such segment"},
+		"nothing":  {nil, nil, "orders:1", "partition orders:1: it is in no registry, has no manifest, and there is no object of it"},
+		"no range": {nil, nil, "orders:0 --segment 1,9", "segment orders:0/9: it has no entry, and there is no object of it on the store"},
+		"no topic": {nil, nil, "nope", "topic nope: it is in no registry"},
 		"foreign":  {[][]string{{"XADD", "k", "5-5", "f", "v"}}, [][]string{{"DEL", "k"}}, "orders:0 --to-key k --yes", "it is not the beginning of what is to be restored"},
 	} {
 		for _, command := range c.before {
@@ -99,11 +106,81 @@ func TestRestoreParts(t *testing.T) {
 	// The beginning of a longer one is gone on with.
 	mustCall(t, r.environ, exitDone, "restore", "orders:0", "--segment", "1-3", "--to-key", "a", "--yes")
 	r.mustHold(t, "a", r.all("1", "2", "3"))
-	got := mustCall(t, r.environ, exitDone, "restore", "orders:0", "--segment", "1-3", "--to-key", "a", "--yes")
-	mustMatch(t, got.stdout, `SEGMENT  RESULT    MESSAGES  WRITTEN  THERE  STREAM  WHY`, `1        restored        10        0     10  a       -`,
-		`2        restored         5        0      5  a       -`, `3        restored      2500        0   2500  a       -`,
-		`stream a has 2515 messages already: they are compared, and it goes on behind them`, `memory: about .*, by a sample of \d+ messages; Redis uses .* and has no limit`,
-		`3 segments restored: 0 messages written, 2515 there already`)
+	for _, yes := range []string{"--yes", ""} {
+		got := mustCall(t, r.environ, exitDone, strings.Fields("restore orders:0/1-3 --to-key a "+yes)...)
+		mustMatch(t, got.stdout, `SEGMENT  RESULT  MESSAGES  WRITTEN  THERE  STREAM  WHY`, `1        there         10        0     10  a       -`,
+			`2        there          5        0      5  a       -`, `3        there       2500        0   2500  a       -`,
+			`2515 of 2515 messages are there already; nothing to do`)
+	}
+	nothing := mustCall(t, r.environ, exitDone, "restore", "orders:0/4")
+	mustMatch(t, nothing.stdout, `SEGMENT  RESULT   MESSAGES  WRITTEN  THERE  STREAM                                  WHY`, `4        skipped         0        0      0  `+restoredKey+`  it is in Redis, and not on the store`, `nothing to restore`)
+}
+
+// A dry run looks at what is there, and wants memory for what is missing alone.
+func TestRestoreSeesWhatIsThere(t *testing.T) {
+	r := newLossRig(t)
+	memory := func(args string) int64 {
+		var v restoreView
+		got := mustCall(t, r.environ, exitDone, strings.Fields("restore -o json "+args)...)
+		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil {
+			t.Fatal(err)
+		}
+		return v.Memory.Needs
+	}
+	of0, all := memory("orders:0/0"), memory("orders:0/0-1")
+	mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--yes")
+	if rest := memory("orders:0/0-1"); rest <= 0 || rest > all-of0+of0/4 {
+		t.Errorf("%d bytes, of %d, of which %d are there", rest, all, of0)
+	}
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1"), exitDone, "", "0        there ", "1        would_restore ",
+		"has 10 messages already: they are compared, and it goes on behind them", "\n2 segments with 20 messages (10 are there already) would be restored; --yes does it\n")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1", "--yes"), exitDone, "", "\n2 segments restored: 10 messages written, 10 there already\n")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1"), exitDone, "", "\n20 of 20 messages are there already; nothing to do\n")
+	// As many as there should be, and others: that they are there is not said.
+	r.server.Exec("XADD", "k", "5-5", "f", "v")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--to-key", "k"), exitDone, "", "stream k has 1 message already: ", " with 10 messages (1 is there already) would be restored; ")
+	for id := range 9 {
+		r.server.Exec("XADD", "k", fmt.Sprintf("6-%d", id), "f", "v")
+	}
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--to-key", "k"), exitDone, "", "stream k has 10 messages already: ", "\n1 segment with 10 messages would be restored; --yes does it\n")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-3", "--original", "--yes"), exitDone, "", "4 segments restored: ")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0", "--original", "--yes"), exitDone, "", "it has its local copy", "\nnothing to restore\n")
+}
+
+// What is paused is brought back into another stream alone, which changes nothing of
+// it.
+func TestRestoreOfWhatIsPaused(t *testing.T) {
+	r := newLossRig(t)
+	for pause, says := range map[string]string{"pause orders --reason moving": `paused: topic orders since .* by .*, because of "moving": nothing of orders:0 is changed until you end that by korvet-offload resume orders`,
+		"pause": `paused: everything since .* by .*: nothing of orders:0 is changed until you end that by korvet-offload resume`} {
+		mustCall(t, r.environ, exitDone, strings.Fields(pause)...)
+		was := r.dump()
+		for _, yes := range []string{"", " --yes"} {
+			got := mustCall(t, r.environ, exitFault, strings.Fields("restore orders:0/0 --original"+yes)...)
+			mustMatch(t, got.stderr, `korvet-offload: restore orders:0: `+says)
+			if r.dump() != was {
+				t.Errorf("%s: something was changed", pause)
+			}
+		}
+		mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--yes", "--to-key", "of "+pause)
+		r.mustHold(t, "of "+pause, r.all("0"))
+		mustCall(t, r.environ, exitDone, strings.Fields(strings.Replace(strings.TrimSuffix(pause, " --reason moving"), "pause", "resume", 1))...)
+	}
+	mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--original", "--yes")
+	r.server.Exec("DEL", manifestKey)
+	mustCall(t, r.environ, exitDone, "pause", "orders")
+	got := mustCall(t, r.environ, exitFault, "restore", "--manifests", "--yes")
+	if !strings.Contains(got.stderr, "until you end that by korvet-offload resume orders") || r.server.Exec("EXISTS", manifestKey) != "0" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A topic is restored by its name: each of its partitions, each into a stream of its
+// own.
+func TestRestoreOfATopic(t *testing.T) {
+	r := newLossRig(t)
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders", "--yes"), exitDone, "", "orders:0:\nSEGMENT", "4 segments restored: ")
+	r.mustHold(t, restoredKey, r.all("0", "1", "2", "3"))
 }
 
 func TestRestoreAsJSON(t *testing.T) {
@@ -113,7 +190,7 @@ func TestRestoreAsJSON(t *testing.T) {
 		got := mustCall(t, r.environ, exitDone, args...)
 		want := lines("done bool", "memory.max float64", "memory.needs float64", "memory.sampled float64", "memory.used float64", "messages float64", "notes[] string", "original bool",
 			"partition string", "refused[] empty", "segments[].messages float64", "segments[].object string", "segments[].result string", "segments[].segment string",
-			"segments[].stream string", "segments[].there float64", "segments[].why string", "segments[].written float64")
+			"segments[].stream string", "segments[].there float64", "segments[].why string", "segments[].written float64", "there float64")
 		if shape(t, got.stdout) != want {
 			t.Errorf("%s", shape(t, got.stdout))
 		}

@@ -46,7 +46,7 @@ func (p Process) runCommand() *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "with --once: print the plan and change nothing"},
 			&cli.StringFlag{Name: "cpuprofile", Usage: "write a CPU profile to `FILE`", TakesFile: true},
 			outputFlag(),
-		}, config.Flags()...),
+		}, settingFlagsBut("serve-address", "zero-copy", "cache-dir")...),
 		Action: p.run,
 	}
 }
@@ -183,6 +183,9 @@ func lead(ctx context.Context, cfg config.Config, o offload.Observer, log *zap.L
 	}
 	defer s.close()
 	if err := checkOwner(ctx, s.store); err != nil {
+		return r, false, err
+	}
+	if err := s.checkRoot(ctx); err != nil {
 		return r, false, err
 	}
 	if err := newEvictionWatch(log).begin(ctx, s.redis, cfg.Redis.StrictEviction); err != nil {

@@ -45,7 +45,7 @@ func (p Process) serveCommand() *cli.Command {
 		Description: serveDescription,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "from-store", DisableDefaultText: true, Usage: "go by what lies on the store alone, without Redis"},
-		}, config.Flags()...),
+		}, settingFlags(bothSettings("page-size", "serve-address", "zero-copy", "cache-dir", "log-level", "log-format")...)...),
 		Action: p.serve,
 	}
 }

@@ -55,6 +55,7 @@ func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, 
 		return nil, err
 	}
 	owner.redis = redis
+	owner.objects = whereObjects{redis, store, cfg.Redis.Layout}.check
 	r := redisStore{redis}
 	pauses := newPauseGate(r)
 	ports := offload.Ports{

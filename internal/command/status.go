@@ -75,7 +75,7 @@ still in Redis, WAITING those that are sealed and not copied yet. A partition's
 lag is the latter, and how long the oldest of them has waited. Exit code 1 if a
 topic, partition or entry can't be read, or the stream of a segment that waits is
 not there.`,
-		Flags:  append([]cli.Flag{outputFlag()}, config.Flags()...),
+		Flags:  append([]cli.Flag{outputFlag()}, settingFlags(slices.Concat(redisSettings(), []string{"tick-interval"})...)...),
 		Action: p.status,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,7 +13,6 @@ import (
 	"korvet-offload/internal/scrub"
 	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
-	"korvet-offload/segment"
 )
 
 const verifyDescription = `Compares the manifests with the object store and with Redis, and changes nothing.
@@ -30,14 +28,21 @@ What a worker does meanwhile gives no finding: whatever seems to be wrong is
 looked at once more. Notes are what is as it may be, such as copies that were
 replaced; --notes prints them.
 
+` + namesHelp + `
+
 Exit code 1 if something is wrong, or could not be read.`
+
+// verifyNames are what verify and repair take.
+func verifyNames() grammar {
+	return grammar{takes: formTopic | formPartition | formSegments, none: true, many: true, streams: true}
+}
 
 func (p Process) verifyCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "verify",
 		Usage:       "compare manifests, object store and Redis, and say what is wrong",
-		UsageText:   "korvet-offload verify [TOPIC:NUMBER ... | --topic TOPIC | --stream KEY] [--deep] [--compare-local] [--state FILE [--resume]] [options]",
-		ArgsUsage:   "[TOPIC:NUMBER ...]",
+		UsageText:   "korvet-offload verify " + verifyNames().usage() + " [--deep] [--compare-local] [--state FILE [--resume]] [options]",
+		ArgsUsage:   verifyNames().usage(),
 		Description: verifyDescription,
 		Flags: append(append(scopeFlags(),
 			&cli.BoolFlag{Name: "deep", DisableDefaultText: true, Usage: "read every object whole"},
@@ -46,7 +51,7 @@ func (p Process) verifyCommand() *cli.Command {
 			&cli.StringFlag{Name: "state", Usage: "write to `FILE` which objects were read and are whole", TakesFile: true},
 			&cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "with --state: pass over those that the file has, if the store still has the same"},
 			&cli.BoolFlag{Name: "notes", DisableDefaultText: true, Usage: "print notes, too"},
-			outputFlag()), config.Flags()...),
+			outputFlag()), settingFlags(bothSettings("page-size", "spool-dir")...)...),
 		Action: p.verify,
 	}
 }
@@ -83,11 +88,11 @@ func (p Process) verify(c *cli.Context) (err error) {
 // scrubbing connects for a look at what the command line names, which must be
 // known.
 func scrubbing(c *cli.Context, cfg config.Config) (*session, scrub.Options, error) {
-	scope, err := scopeOf(c)
+	what, err := verifyNames().scoped(c)
 	if err != nil {
 		return nil, scrub.Options{}, err
 	}
-	opt, err := verifyOptions(c, cfg, scope)
+	opt, err := verifyOptions(c, cfg, what)
 	if err != nil {
 		return nil, opt, err
 	}
@@ -95,7 +100,7 @@ func scrubbing(c *cli.Context, cfg config.Config) (*session, scrub.Options, erro
 	if err != nil {
 		return nil, opt, err
 	}
-	if err := s.mustKnow(c.Context, scope, opt.Partitions); err != nil {
+	if err := s.mustKnow(c.Context, what); err != nil {
 		s.close()
 		return nil, opt, err
 	}
@@ -103,7 +108,7 @@ func scrubbing(c *cli.Context, cfg config.Config) (*session, scrub.Options, erro
 }
 
 // verifyOptions are those of the command line.
-func verifyOptions(c *cli.Context, cfg config.Config, scope segment.Scope) (scrub.Options, error) {
+func verifyOptions(c *cli.Context, cfg config.Config, what names) (scrub.Options, error) {
 	o := scrub.Options{Deep: c.Bool("deep"), CompareLocal: c.Bool("compare-local"), Rate: cfg.Scrub.Rate}
 	var err error
 	if c.IsSet("rate") {
@@ -115,31 +120,14 @@ func verifyOptions(c *cli.Context, cfg config.Config, scope segment.Scope) (scru
 		return o, usageError{fmt.Errorf("--rate: %w", errs[0])}
 	}
 	o.DeleteGrace, o.SpoolDir = cfg.Worker.DeleteGrace, cfg.Worker.SpoolDir
-	o.Partitions, o.Only, err = verifyScope(scope, c.Args().Slice())
-	return o, err
-}
-
-// verifyScope is what is to be looked at.
-func verifyScope(scope segment.Scope, names []string) ([]segment.Partition, func(segment.Partition) bool, error) {
-	switch {
-	case !scope.All() && len(names) > 0:
-		return nil, nil, usageError{errors.New("want partitions, or --topic, or --stream, and not both")}
-	case scope.Stream != "":
-		return []segment.Partition{{Topic: scope.Stream, Plain: true}}, nil, nil
-	case scope.Topic != "":
-		return nil, scope.Covers, nil
+	o.Partitions = what.partitions()
+	if what.anyTopic() {
+		o.Only = what.covers
 	}
-	var all []segment.Partition
-	for _, name := range names {
-		p, err := segment.ParsePartition(name, false)
-		if err != nil {
-			return nil, nil, usageError{err}
-		}
-		if !slices.Contains(all, p) {
-			all = append(all, p)
-		}
+	if what.anySome() {
+		o.Segments = what.has
 	}
-	return all, nil, nil
+	return o, nil
 }
 
 // scrubber compares what a session is connected to.

@@ -31,6 +31,7 @@ type verifiedLine struct {
 	Bytes     int64          `json:"bytes"`
 	ETag      string         `json:"etag"`
 	Modified  time.Time      `json:"modified"`
+	Change    string         `json:"change,omitempty"` // of a file
 	SHA256    string         `json:"sha256"`
 	Count     int64          `json:"count"`
 	First     string         `json:"firstId"`
@@ -122,7 +123,7 @@ func (v *verified) has(o scrub.Object) bool {
 
 func lineOf(o scrub.Object) verifiedLine {
 	return verifiedLine{At: time.Now().UTC().Truncate(time.Second), Topic: o.Partition.Topic, Partition: o.Partition.Number, Plain: o.Partition.Plain,
-		Segment: o.Segment, Path: o.Path, Bytes: o.Bytes, ETag: o.ETag, Modified: o.Modified.UTC(), SHA256: o.SHA256,
+		Segment: o.Segment, Path: o.Path, Bytes: o.Bytes, ETag: o.ETag, Modified: o.Modified.UTC(), Change: o.Change, SHA256: o.SHA256,
 		Count: o.Contents.Count, First: o.Contents.FirstID.String(), Last: o.Contents.LastID.String()}
 }
 

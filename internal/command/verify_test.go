@@ -110,6 +110,18 @@ func TestVerifyGoesOnWhereItWas(t *testing.T) {
 		t.Error("it reads again what was verified")
 	}
 	verify(exitDone, "read 0 objects (0 B), passed over 2", "--resume")
+	first := filepath.Join(folder, "0.parquet")
+	is, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage(t, first)
+	if err := os.Chtimes(first, is.ModTime(), is.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	verify(exitFault, "checksum_mismatch  orders:0/0", "--resume") // though it has its time again
+	damage(t, first)
+	verify(exitDone, "read 1 object ", "--resume")
 	verify(exitDone, "read 2 objects", "--resume", "--compare-local") // streams change without a trace
 	r.server.Exec("HSET", "korvet:storage:manifest:orders:0", "0",
 		strings.Replace(r.server.Exec("HGET", "korvet:storage:manifest:orders:0", "0"), `"count":10`, `"count":11`, 1))
@@ -148,9 +160,9 @@ func TestVerifyUsage(t *testing.T) {
 	environ := []string{"KORVET_STORAGE_REMOTE_PATH=file:///tmp/x"}
 	for _, tt := range []struct{ args, want string }{
 		{"verify --resume", "--resume goes with --state"},
-		{"verify orders", `partition "orders": want TOPIC:NUMBER`},
-		{"verify orders:0 --topic orders", "want partitions, or --topic, or --stream, and not both"},
-		{"verify --topic orders orders:0", "want partitions, or --topic, or --stream, and not both"},
+		{"verify orders/7", `"orders/7": segments are those of a partition: want TOPIC, TOPIC:N, TOPIC:N/SEGMENTS, --stream KEY [SEGMENTS], SEGMENTS as in 7 or 1-3,7`},
+		{"verify orders:0 --topic orders", `--topic and "orders:0": want one of them; a name needs no --topic`},
+		{"verify --topic orders orders:0", `--topic and "orders:0": want one of them; a name needs no --topic`},
 		{"verify --topic a --stream b", "--topic and --stream: want one of them"},
 		{"verify --rate fast", `--rate "fast": `},
 		{"verify --rate 1KB", "--rate: verify.rate 1024: want 0 (no limit) or 64KB and more per second"},

@@ -21,6 +21,24 @@ type Options struct {
 	Removed   bool          // also objects of class Removed
 	Uploads   bool          // also unfinished uploads
 	Scope     segment.Scope // only objects of this topic or plain stream; the zero Scope is all
+
+	// Only says which partitions of the scope are meant; nil = all.
+	Only func(segment.Partition) bool
+	// Segments says which segments of these are meant; nil = all.
+	Segments func(segment.Partition, segment.Number) bool
+}
+
+// all says whether everything is meant.
+func (o Options) all() bool { return o.Scope.All() && o.Only == nil }
+
+// covers says whether something of a partition is meant.
+func (o Options) covers(p segment.Partition) bool {
+	return o.Scope.Covers(p) && (o.Only == nil || o.Only(p))
+}
+
+// meant says whether objects of a segment are.
+func (o Options) meant(p segment.Partition, n segment.Number) bool {
+	return o.Segments == nil || o.Segments(p, n)
 }
 
 // Validate returns what is wrong with the options.

@@ -65,8 +65,8 @@ func (l *looking) objects(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !g.Known || !l.opt.Scope.Covers(g.Partition) {
-			if l.opt.Scope.All() {
+		if !g.Known || !l.opt.covers(g.Partition) {
+			if l.opt.all() {
 				l.alien(g)
 			}
 			continue
@@ -97,6 +97,7 @@ func (l *looking) folder(ctx context.Context, g catalog.Group) error {
 		l.plan.Seen.add(o.Info)
 		class, kept := m.judge(o)
 		switch {
+		case !l.opt.meant(m.partition, o.Segment):
 		case guard != nil:
 			l.plan.Guarded.add(o.Info)
 		case kept == keepNewer:
@@ -179,7 +180,7 @@ func (l *looking) manifest(ctx context.Context, p segment.Partition) (*manifest,
 			l.odd[path] = true
 		}
 	}
-	if l.opt.Scope.Covers(p) {
+	if l.opt.covers(p) {
 		l.remote += m.remote
 	}
 	return m, nil
@@ -276,10 +277,10 @@ func (l *looking) uploads(ctx context.Context) error {
 func (l *looking) ours(u s3sink.Unfinished) bool {
 	name, ok := segment.ParseObjectPath(u.Key)
 	if !ok {
-		return l.opt.Scope.All() && strings.HasPrefix(u.Key, s3sink.ProbeFolder)
+		return l.opt.all() && strings.HasPrefix(u.Key, s3sink.ProbeFolder)
 	}
 	p, known := l.layout.PartitionOf(name.Folder)
-	return known && l.opt.Scope.Covers(p) && !l.paused.Covers(p)
+	return known && l.opt.covers(p) && l.opt.meant(p, name.Segment) && !l.paused.Covers(p)
 }
 
 // scoped lists only what begins with a prefix.

@@ -138,6 +138,30 @@ func TestScopesInOtherLayouts(t *testing.T) {
 	}
 }
 
+// Of what is not meant nothing goes, and nothing is said.
+func TestPartitionsAndSegments(t *testing.T) {
+	w := newWorld(t)
+	w.topic("audit", 2)
+	p, q := part("orders"), segment.Partition{Topic: "audit", Number: 1}
+	for _, n := range []segment.Number{3, 4, 5} {
+		w.remote(p, n, 1)
+		w.remote(q, n, 1)
+	}
+	w.remote(part("audit"), 3, 1)
+	w.put("reports/summary.csv", "somebody's")
+	w.opt.Only = func(o segment.Partition) bool { return o == p || o == q }
+	if plan := w.must("partitions", "audit:1/3.parquet", "audit:1/4.parquet", "audit:1/5.parquet", "orders:0/3.parquet", "orders:0/4.parquet", "orders:0/5.parquet"); plan.Alien.Objects != 0 {
+		t.Errorf("%+v", plan)
+	}
+	w.opt.Segments = func(o segment.Partition, n segment.Number) bool { return o == q || n == 4 }
+	w.must("segments", "audit:1/3.parquet", "audit:1/4.parquet", "audit:1/5.parquet", "orders:0/4.parquet")
+	w.opt.Scope = segment.Scope{Topic: "orders"}
+	deleted, why, err := w.collect(t.Context(), func() {})
+	if want := []string{"orders:0/4.parquet"}; err != nil || why != "" || !slices.Equal(deleted, want) {
+		t.Errorf("deleted %q, %s, %v", deleted, why, err)
+	}
+}
+
 func TestPlainStreams(t *testing.T) {
 	w := newWorld(t)
 	events, gone := segment.Partition{Topic: "events:1", Plain: true}, segment.Partition{Topic: "a b", Plain: true}

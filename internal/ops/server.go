@@ -85,31 +85,37 @@ func Serve(ctx context.Context, c Config, h *Health, m Mounts, e Events) error {
 		return fmt.Errorf("listen on %s (korvet.storage.offload.http.address): %w; choose another address, or an empty one for no HTTP server", c.Address, err)
 	}
 	e.Listening(l.Addr())
-	if err := serve(ctx, s, l); err != nil {
+	if err := Run(ctx, s, l, stopTime, nil); err != nil {
 		return fmt.Errorf("serve http on %s: %w", c.Address, err)
 	}
 	return nil
 }
 
-// serve runs a server until ctx ends or the listener fails. Requests that are
-// still under way after stopTime are cut off.
-func serve(ctx context.Context, s *http.Server, l net.Listener) error {
+// Run runs a server until ctx ends or the listener fails, and returns when nothing
+// is left of it but connections that are being closed. Requests that are still under
+// way when they have had the time to stop are cut off: cut, which may be nil, then
+// ends what they wait for, since the library does not see that a connection is
+// closed while more than the request lies in it.
+func Run(ctx context.Context, h *http.Server, l net.Listener, stop time.Duration, cut func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
 	go func() {
 		defer cancel()
-		if s.TLSConfig != nil {
-			served <- s.ServeTLS(l, "", "")
+		if h.TLSConfig != nil {
+			served <- h.ServeTLS(l, "", "")
 			return
 		}
-		served <- s.Serve(l)
+		served <- h.Serve(l)
 	}()
 	<-ctx.Done()
-	limited, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	limited, done := context.WithTimeout(context.WithoutCancel(ctx), stop)
 	defer done()
-	if s.Shutdown(limited) != nil {
-		_ = s.Close() // the listener is closed already, and the clients had their time
+	if h.Shutdown(limited) != nil {
+		if cut != nil {
+			cut()
+		}
+		_ = h.Close() // the listener is closed already, and the clients had their time
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -166,7 +166,7 @@ func (broken) Close() error              { return nil }
 
 func TestServeEndsWithItsListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // fails if a goroutine is left
-		err := serve(t.Context(), &http.Server{}, broken{})
+		err := Run(t.Context(), &http.Server{}, broken{}, stopTime, nil)
 		if err == nil || err.Error() != "out of files" {
 			t.Error(err)
 		}
@@ -200,7 +200,7 @@ func TestServeCutsOffRequestsThatTakeTooLong(t *testing.T) {
 		cancel()
 	}()
 	begun := time.Now()
-	if err := serve(ctx, &http.Server{Handler: h}, l); err != nil {
+	if err := Run(ctx, &http.Server{Handler: h}, l, stopTime, nil); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took < stopTime || took > 10*stopTime {

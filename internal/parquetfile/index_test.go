@@ -14,11 +14,11 @@ import (
 	"korvet-offload/segment"
 )
 
-// reindexed is a file of indexedEntries whose index of the first row group's
+// reindexed is that file, of indexedEntries, whose index of the first row group's
 // ids, and where its values lie, was changed.
-func reindexed(t *testing.T, change func(*format.ColumnIndex, *format.OffsetIndex)) *File {
+func reindexed(t *testing.T, file []byte, change func(*format.ColumnIndex, *format.OffsetIndex)) *File {
 	t.Helper()
-	f := openFile(t, writeFile(t, goldenID, dataset.Pages(indexedEntries(), 10)...))
+	f := openFile(t, file)
 	chunks := f.lib.Metadata().RowGroups[0].Columns
 	var bounds format.ColumnIndex
 	var places format.OffsetIndex
@@ -49,6 +49,7 @@ func reindexed(t *testing.T, change func(*format.ColumnIndex, *format.OffsetInde
 //
 //fault:input | The page index of a file contradicts itself, or the footer | each thing that it says is changed, one after the other | ErrDamaged that says what
 func TestIndexContradicts(t *testing.T) {
+	file := writeFile(t, goldenID, dataset.Pages(indexedEntries(), 10)...)
 	for _, c := range []struct {
 		name, says string
 		change     func(*format.ColumnIndex, *format.OffsetIndex)
@@ -73,7 +74,7 @@ func TestIndexContradicts(t *testing.T) {
 		{"rows that begin late", "begins with row", func(_ *format.ColumnIndex, i *format.OffsetIndex) { i.PageLocations[0].FirstRowIndex = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := reindexed(t, c.change).find(Between{})
+			_, _, err := reindexed(t, file, c.change).find(Between{})
 			if c.says == "" && err == nil {
 				return
 			}
@@ -107,6 +108,7 @@ func TestIndexElsewhere(t *testing.T) {
 
 // Row groups whose bounds contradict each other or the metadata are refused.
 func TestGroupsContradict(t *testing.T) {
+	file := writeFile(t, goldenID, dataset.Pages(indexedEntries(), 10)...)
 	for name, spoil := range map[string]func(*File){
 		"out of order":     func(f *File) { slices.Reverse(f.lib.Metadata().RowGroups) },
 		"no bounds":        func(f *File) { f.lib.Metadata().RowGroups[1].Columns[colID].MetaData.Statistics.MinValue = nil },
@@ -114,7 +116,7 @@ func TestGroupsContradict(t *testing.T) {
 		"behind the last":  func(f *File) { f.meta.LastID = f.meta.FirstID },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := openFile(t, writeFile(t, goldenID, dataset.Pages(indexedEntries(), 10)...))
+			f := openFile(t, file)
 			spoil(f)
 			if _, _, err := f.find(Between{}); !errors.Is(err, ErrDamaged) {
 				t.Errorf("error %v", err)

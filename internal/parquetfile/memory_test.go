@@ -78,9 +78,9 @@ func liveHeap() int64 {
 // TestMemory checks that a file's size hardly shows in the memory that it
 // takes: what grows is the footer, by about 1.5 kB for each 4 MiB written.
 func TestMemory(t *testing.T) {
-	const small, large = 64 << 20, 512 << 20
+	const small, large = 32 << 20, 192 << 20
 	a, b := peakHeap(t, small), peakHeap(t, large)
-	t.Logf("peak live heap: %.1f MiB for 64 MiB, %.1f MiB for 512 MiB", float64(a)/(1<<20), float64(b)/(1<<20))
+	t.Logf("peak live heap: %.1f MiB for 32 MiB, %.1f MiB for 192 MiB", float64(a)/(1<<20), float64(b)/(1<<20))
 	if limit := int64(10 << 20); a > limit || b > limit {
 		t.Errorf("peak live heap %d and %d bytes, %d at most", a, b, limit)
 	}
@@ -90,7 +90,7 @@ func TestMemory(t *testing.T) {
 // group, not by the message.
 func TestAllocations(t *testing.T) {
 	source := newEndless(t, 100, 1000)
-	const pages = 200
+	const pages = 60
 	allocs := testing.AllocsPerRun(1, func() {
 		w := NewWriter(io.Discard, goldenID)
 		for range pages {

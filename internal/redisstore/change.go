@@ -17,7 +17,8 @@ import (
 // script that has written already; HDEL, which it allows, of a field that is not
 // there is that. Memory is freed by what follows such a change.
 //
-// ARGV: field, old, new, next field, its value, "1" if the Hash must be empty.
+// ARGV: field, old, new, next field, its value, "1" if the Hash must be empty, "2"
+// if it must not.
 const changeScript = `local is = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[2] == '' then
   if is then return 0 end
@@ -26,6 +27,7 @@ elseif is ~= ARGV[2] then
 end
 if ARGV[5] ~= '' and redis.call('HGET', KEYS[1], ARGV[4]) then return 0 end
 if ARGV[6] == '1' and redis.call('HLEN', KEYS[1]) ~= 0 then return 0 end
+if ARGV[6] == '2' and redis.call('HLEN', KEYS[1]) == 0 then return 0 end
 local none = ''
 while redis.call('HGET', KEYS[1], none) do none = none .. ' ' end
 redis.call('HDEL', KEYS[1], none)
@@ -66,14 +68,26 @@ func (s *Store) Change(ctx context.Context, p segment.Partition, c segment.Chang
 func (s *Store) Known(ctx context.Context) (map[string]string, error) {
 	key := s.cfg.Layout.KnownKey()
 	known, err := s.do(ctx, s.client.B().Hgetall().Key(key).Build()).AsStrMap()
+	if err == nil {
+		s.knew.Store(len(known) > 0)
+	}
 	return known, wrap(ctx, "HGETALL", key, err)
 }
 
 // SwapKnown replaces the record of a topic if it is old at that moment; ""
 // stands for none. False means that it was not, and nothing was changed. Errors
 // mean what they mean for Change.
+//
+// Where the last Known had records, none is put where no other is: a Redis that
+// was emptied since would look like one that remembers its topics, and so the root
+// on the store would be taken for its own. That it was emptied before the very
+// first record is put is not seen; until then nothing was ever copied.
 func (s *Store) SwapKnown(ctx context.Context, topic, old, new string) (bool, error) {
-	return s.exec(ctx, opChange, s.scripts.change, s.cfg.Layout.KnownKey(), topic, old, new, "", "", "")
+	others := ""
+	if old == "" && s.knew.Load() {
+		others = "2"
+	}
+	return s.exec(ctx, opChange, s.scripts.change, s.cfg.Layout.KnownKey(), topic, old, new, "", "", others)
 }
 
 // scripts touch one key each. Those that change something look before they

@@ -232,6 +232,38 @@ func TestKnown(t *testing.T) {
 	})
 }
 
+// A Redis that was emptied since its records were read gets none: it would look as
+// if it had not been.
+//
+//fault:redis | Redis is emptied in the middle of a pass that has seen a new topic | FLUSHALL between the reading of the records of topics and the writing of one | nothing is written, and the next pass finds out that Redis was emptied
+func TestAnEmptiedRedisRemembersNothing(t *testing.T) {
+	backends(t, func(t *testing.T, s *Store, exec func(...string) string) {
+		put := func(topic string, want bool) {
+			t.Helper()
+			if ok, err := s.SwapKnown(t.Context(), topic, "", "1"); ok != want || err != nil {
+				t.Errorf("%s: %t, %v", topic, ok, err)
+			}
+		}
+		read := func() {
+			t.Helper()
+			if _, err := s.Known(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read()
+		put("a", true) // the first one
+		read()
+		put("b", true)
+		exec("FLUSHALL")
+		put("c", false)
+		if n := exec("EXISTS", "korvet:storage:offload:topics"); n != "0" {
+			t.Errorf("EXISTS = %s", n)
+		}
+		read() // it is known now, and somebody else's matter
+		put("c", true)
+	})
+}
+
 // everyKind makes each kind of question and change once, with the keys of a
 // partition, as a user s; admin may write streams.
 func everyKind(t *testing.T, s, admin *Store, p segment.Partition) {

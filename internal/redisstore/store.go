@@ -27,6 +27,7 @@ type Store struct {
 	pages    source // how a page is fetched
 	scripts  scripts
 	kind     atomic.Pointer[RegistryKind]
+	knew     atomic.Bool // the last Known had records
 
 	changing sync.RWMutex // guards what Reconfigure changes
 	patterns []segment.TopicPattern

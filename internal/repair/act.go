@@ -9,18 +9,28 @@ import (
 	"korvet-offload/segment"
 )
 
+// enter begins to change something of a partition, if it is not paused.
+func (p *part) enter(a Action) (leave func(), err error) {
+	if p.ports.Gate == nil {
+		return func() {}, nil
+	}
+	leave, ok := p.ports.Gate.Enter(p.partition)
+	if !ok {
+		return nil, fmt.Errorf("repair segment %s/%s: it is %w; resume it first (korvet-offload resume)", p.partition, a.Segment, offload.ErrPaused)
+	}
+	return leave, nil
+}
+
 // act carries an action out: first it looks again at all that the action relies
 // on, then it makes the one change, and then the segment is copied if its entry
 // has gone back to LOCAL for that.
 func (p *part) act(ctx context.Context, a Action) (Result, offload.Outcome, error) {
 	var none offload.Outcome
-	if p.ports.Gate != nil {
-		leave, ok := p.ports.Gate.Enter(p.partition)
-		if !ok {
-			return Failed, none, fmt.Errorf("repair segment %s/%s: it is %w; resume it first", p.partition, a.Segment, offload.ErrPaused)
-		}
-		defer leave()
+	leave, err := p.enter(a)
+	if err != nil {
+		return Failed, none, err
 	}
+	defer leave()
 	if err := p.ports.Store.Owner(ctx); err != nil { // a folder may be mounted no more: all of it would be missing
 		return Failed, none, fmt.Errorf("look again before %s of %s/%s: %w", a.Deed, p.partition, a.Segment, err)
 	}
@@ -31,16 +41,13 @@ func (p *part) act(ctx context.Context, a Action) (Result, offload.Outcome, erro
 	if !same {
 		return LostRace, none, nil
 	}
-	if err := context.Cause(ctx); err != nil { // the lease may be lost
-		return Failed, none, err
-	}
 	ok, err := p.change(ctx, a)
 	switch {
 	case err != nil:
 		return Failed, none, err
 	case !ok:
 		return LostRace, none, nil
-	case !a.Deed.copies(a.entry):
+	case a.entry.Tier != segment.Local: // else it is copied now
 		return Done, none, nil
 	}
 	out, err := p.ports.Copier.CopyNow(ctx, p.partition, a.Segment)

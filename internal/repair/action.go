@@ -32,11 +32,6 @@ func Deeds() []Deed {
 // Acts says whether the deed changes anything.
 func (d Deed) Acts() bool { return d != Leave && d != Nothing }
 
-// copies says whether the segment is copied when its entry was changed.
-func (d Deed) copies(e segment.Entry) bool {
-	return d == Recopy || d == TakeOver && e.Tier == segment.Local
-}
-
 // Action is what is to be done about one segment, or about one finding that is of
 // no segment.
 type Action struct {

@@ -27,6 +27,7 @@ type death struct {
 	mu    sync.Mutex
 	calls int
 	after bool
+	once  bool // later calls are made again
 	did   bool
 }
 
@@ -36,10 +37,10 @@ func (d *death) call(do func() error) error {
 	d.calls--
 	d.did = d.did || left <= 0
 	d.mu.Unlock()
-	if left < 0 || left == 0 && !d.after {
+	if left < 0 && !d.once || left == 0 && !d.after {
 		return errDead
 	}
-	if err := do(); err != nil || left > 0 {
+	if err := do(); err != nil || left != 0 {
 		return err
 	}
 	return errDead

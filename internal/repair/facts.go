@@ -154,10 +154,10 @@ func (f *Facts) digestFits(crc uint32) bool {
 }
 
 // streamWhole says whether the stream still has all that was copied: as many
-// entries up to the last one, from the first on. What came late does not matter.
+// entries up to the last one, from the first on; never where nobody knows how many.
+// What came late does not matter.
 func (f *Facts) streamWhole() bool {
-	return f.Held.Wrong == nil && f.Entry.Count != segment.NoCount && f.Held.Copied == contentsOf(f.Entry) &&
-		(!f.Entry.Shared() || f.digestFits(f.Held.CRC32C))
+	return f.Held.Wrong == nil && f.Held.Copied == contentsOf(f.Entry) && f.digestFits(f.Held.CRC32C)
 }
 
 // sourceFault is why a worker would not copy the LOCAL segment; nil = it would.

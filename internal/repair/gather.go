@@ -58,11 +58,8 @@ func (p *part) facts(ctx context.Context, n segment.Number, findings []scrub.Fin
 
 // keyOf is the key of a segment's stream; own is what its entry says.
 func (p *part) keyOf(n segment.Number, own string) string {
-	switch {
-	case own != "":
+	if own != "" {
 		return own
-	case p.partition.Plain:
-		return p.partition.Topic
 	}
 	return p.layout.SegmentKey(p.partition, n)
 }
@@ -136,13 +133,13 @@ func (p *part) others(ctx context.Context, f *Facts, read reader, of parquetfile
 		}
 	}
 	known := ""
-	if f.Raw != "" && f.Entry.Object != nil {
+	if f.Entry.Object != nil {
 		known = f.Entry.Object.SHA256
 	}
 	var files []File
 	for _, o := range p.objects[f.Segment] {
 		path := o.Path()
-		if f.Raw != "" && f.Entry.Object != nil && f.Entry.Object.Path == path {
+		if f.Entry.Object != nil && f.Entry.Object.Path == path {
 			continue
 		}
 		file, err := read.read(ctx, path, of, known, f.Held)

@@ -102,7 +102,7 @@ func drawPlace(t *rapid.T) *Place {
 // rests each deed on what allows it.
 func TestPlanRestsEachDeedOnWhatAllowsIt(t *testing.T) {
 	was := flag.Lookup("rapid.checks").Value.String()
-	if err := flag.Set("rapid.checks", "20000"); err != nil {
+	if err := flag.Set("rapid.checks", "10000"); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = flag.Set("rapid.checks", was) }()

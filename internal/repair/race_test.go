@@ -101,9 +101,11 @@ func TestWhatIsPausedIsNotRepaired(t *testing.T) {
 	redis := r.dump()
 	ports := r.ports
 	ports.Gate = closed{}
-	steps, err := r.try(ports, Options{Yes: true}, r.finding(0, scrub.MissingObject))
-	if err != nil || len(steps) != 1 || !errors.Is(steps[0].Err, offload.ErrPaused) || steps[0].Result != Failed {
-		t.Errorf("%v, %s", err, say(steps))
+	for _, yes := range []bool{true, false} { // a dry run says what will come of it
+		steps, err := r.try(ports, Options{Yes: yes}, r.finding(0, scrub.MissingObject))
+		if err != nil || len(steps) != 1 || !errors.Is(steps[0].Err, offload.ErrPaused) || steps[0].Result != Failed {
+			t.Errorf("%v, %s", err, say(steps))
+		}
 	}
 	r.wantUntouched(redis)
 }

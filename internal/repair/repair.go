@@ -182,6 +182,12 @@ func (p *part) step(ctx context.Context, n segment.Number, findings []scrub.Find
 	case a.Deed == Nothing:
 		s.Result = Healthy
 	case !p.opt.Yes:
+		leave, err := p.enter(a)
+		if err != nil {
+			s.Result, s.Err = Failed, err
+			break
+		}
+		leave()
 		s.Result = Would
 		p.expects(a)
 	default:

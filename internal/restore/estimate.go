@@ -14,7 +14,7 @@ import (
 
 // Memory is what a restore will take in Redis, and what there is. All in bytes.
 type Memory struct {
-	Needs   int64 // estimated
+	Needs   int64 // estimated, of the messages that are not there
 	Sampled int64 // messages that the estimate rests on
 	Used    int64 // by the server now; -1 = it does not say
 	Most    int64 // its limit; 0 = none
@@ -67,7 +67,8 @@ func (r *Restorer) estimate(ctx context.Context, p *Plan) error {
 		}
 	}
 	p.Memory.Sampled, p.Memory.each = s.messages, s.each()
-	p.Memory.Needs = p.Memory.of(p.Messages)
+	missing := p.Messages - p.There
+	p.Memory.Needs = p.Memory.of(missing)
 	used, most, err := r.Server.Room(ctx)
 	if err != nil {
 		p.note("it can't be told how much memory Redis has left: %v", err)
@@ -75,8 +76,8 @@ func (r *Restorer) estimate(ctx context.Context, p *Plan) error {
 	}
 	p.Memory.Used, p.Memory.Most = used, most
 	if p.Memory.short(p.Memory.Needs) {
-		p.refuse("the %d messages need about %d bytes of Redis' memory, and of its %d bytes %d are in use: raise maxmemory, or restore fewer segments",
-			p.Messages, p.Memory.Needs, most, used)
+		p.refuse("the %d messages that are not there need about %d bytes of Redis' memory, and of its %d bytes %d are in use: raise maxmemory, or restore fewer segments",
+			missing, p.Memory.Needs, most, used)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -52,6 +51,14 @@ func (r *Restorer) fill(ctx context.Context, key string, last segment.ID) (*fill
 	return f, nil
 }
 
+// ahead is how many messages are there that were not compared yet.
+func (f *filling) ahead() int64 {
+	if f.there == nil {
+		return 0
+	}
+	return f.begun.Length - f.length
+}
+
 func (f *filling) close() {
 	if f.there != nil {
 		_ = f.there.Close() // it was only read
@@ -76,7 +83,7 @@ func (f *filling) message(ctx context.Context, p *segment.Page, i int) error {
 		return err
 	}
 	alone := f.r.Streams.Alone(p, i)
-	if f.there == nil && (alone || f.batch.Len() >= batchEntries || f.batch.Bytes() >= batchBytes) {
+	if alone || f.batch.Len() >= batchEntries || f.batch.Bytes() >= batchBytes { // it is empty while messages are compared
 		if err := f.flush(ctx); err != nil {
 			return err
 		}
@@ -105,7 +112,7 @@ func (f *filling) isThere(ctx context.Context, p *segment.Page, i int) (bool, er
 	case !more:
 		return false, f.reached()
 	}
-	if id := f.page.ID(f.at); id != p.ID(i) || !sameFields(&f.page, f.at, p, i) {
+	if id := f.page.ID(f.at); id != p.ID(i) || !f.page.SameFields(f.at, p, i) {
 		return false, refuse("stream %s: it holds message %s where %s would be written, or one with other fields: it is not the beginning of what is to be restored; choose another key", f.key, id, p.ID(i))
 	}
 	f.at++
@@ -175,17 +182,6 @@ func (f *filling) flush(ctx context.Context) error {
 // finish writes what is left, and reads the stream back. What it returns is the
 // stream that holds all that was added and nothing else.
 func (f *filling) finish(ctx context.Context) (segment.StreamInfo, error) {
-	if f.there != nil {
-		if more, err := f.next(ctx); more || err != nil {
-			if err == nil {
-				err = refuse("stream %s: it holds message %s, which is not to be restored: choose another key", f.key, f.page.ID(f.at))
-			}
-			return segment.StreamInfo{}, err
-		}
-		if err := f.reached(); err != nil {
-			return segment.StreamInfo{}, err
-		}
-	}
 	if err := f.flush(ctx); err != nil {
 		return segment.StreamInfo{}, err
 	}
@@ -228,18 +224,4 @@ func copyEntry(to, from *segment.Page, i int) error {
 		}
 	}
 	return nil
-}
-
-func sameFields(p *segment.Page, i int, q *segment.Page, j int) bool {
-	plo, phi := p.Fields(i)
-	qlo, qhi := q.Fields(j)
-	if phi-plo != qhi-qlo {
-		return false
-	}
-	for k := range phi - plo {
-		if !bytes.Equal(p.Name(plo+k), q.Name(qlo+k)) || !bytes.Equal(p.Value(plo+k), q.Value(qlo+k)) {
-			return false
-		}
-	}
-	return true
 }

@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"korvet-offload/internal/parquetfile"
+	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
 
 // Query says which segments of a partition are wanted, and where.
 type Query struct {
 	Partition segment.Partition
-	// First and Last are the segments, both inclusive; Some says that they mean
-	// something.
-	First, Last segment.Number
-	Some        bool
+	// Segments says which segments are wanted; nil = all.
+	Segments func(segment.Number) bool
 	// Between are the ids of the messages; only for a stream of its own.
 	Between parquetfile.Between
 	// Key is the stream that gets them all. Original: each segment gets its own
@@ -31,6 +30,7 @@ type Step struct {
 	segment.Stored
 	Key      string // the stream that gets it
 	Messages int64  // of the segment, by its entry
+	There    int64  // of these, those that are in the stream already, by its length
 	Skip     string // why there is nothing to do; "" = it is restored
 	Fault    error  // why it can't be; nil = it can
 }
@@ -43,6 +43,7 @@ type Plan struct {
 	At       time.Time // by the Redis server's clock
 	Steps    []Step    // in the order of the segments
 	Messages int64     // of the segments that are restored
+	There    int64     // of these, those that are in the streams already, by their lengths
 	Bytes    int64     // of their files
 	Memory   Memory
 	Refused  []error  // why nothing of it is done
@@ -86,7 +87,7 @@ func (p *Plan) note(format string, args ...any) {
 // choose makes the steps. It decides by the entries alone.
 func (p *Plan) choose(m segment.Manifest, l segment.Layout) {
 	for _, s := range m.Entries {
-		if p.Some && (s.Number < p.First || s.Number > p.Last) || p.misses(s) {
+		if p.Segments != nil && !p.Segments(s.Number) || p.misses(s) {
 			continue
 		}
 		step := Step{Stored: s, Key: p.Key, Messages: s.Entry.Count}
@@ -168,13 +169,13 @@ func (r *Restorer) lookAtStreams(ctx context.Context, p *Plan) error {
 	if p.Original {
 		for i := range p.Steps {
 			if s := &p.Steps[i]; s.does() {
-				note, why, err := r.lookAt(ctx, s.Key, s.Entry.LastID)
+				is, why, err := r.lookAt(ctx, s.Key, s.Entry.LastID)
 				if err != nil {
 					return err
 				}
-				s.Fault = why
-				if note != "" {
-					p.note("segment %s: %s", s.Number, note)
+				if s.Fault = why; why == nil && is.Length > 0 {
+					p.finds(p.Steps[i:i+1], is, s.Entry.LastID)
+					p.note("segment %s: %s", s.Number, goesOn(s.Key, is))
 				}
 			}
 		}
@@ -193,33 +194,56 @@ func (r *Restorer) lookAtStreams(ctx context.Context, p *Plan) error {
 		p.refuse("stream %s: it is a key of the namespace; choose another, or use --original", p.Key)
 		return nil
 	}
-	note, why, err := r.lookAt(ctx, p.Key, last)
-	if why != nil {
+	is, why, err := r.lookAt(ctx, p.Key, last)
+	switch {
+	case err != nil:
+		return err
+	case why != nil:
 		p.Refused = append(p.Refused, why)
+	case is.Length > 0:
+		if p.finds(p.Steps, is, last); p.There < p.Messages {
+			p.note("%s", goesOn(p.Key, is))
+		}
 	}
-	if note != "" {
-		p.note("%s", note)
-	}
-	return err
+	return nil
 }
 
-// lookAt says what is noteworthy of a stream that gets messages up to an id, or
-// why it can't.
-func (r *Restorer) lookAt(ctx context.Context, key string, last segment.ID) (note string, why, err error) {
-	is, err := r.Streams.StreamInfo(ctx, key)
+// finds counts what a stream has already of the messages of some steps: it has to
+// begin with them. What its length and last id contradict is not counted; when the
+// messages are compared it is refused.
+func (p *Plan) finds(steps []Step, is segment.StreamInfo, last segment.ID) {
+	total := int64(0)
+	for _, s := range steps {
+		if s.does() {
+			total += s.Messages
+		}
+	}
+	bounded := p.Between != parquetfile.Between{} // how many are between, nobody knows yet
+	if left := is.Length; !bounded && left <= total && (left == total) == (is.LastID == last) {
+		for i := range steps {
+			if s := &steps[i]; s.does() {
+				s.There = min(s.Messages, left)
+				left -= s.There
+				p.There += s.There
+			}
+		}
+	}
+}
+
+func goesOn(key string, is segment.StreamInfo) string {
+	return fmt.Sprintf("stream %s has %s already: they are compared, and it goes on behind them", key, words.Count(is.Length, "message"))
+}
+
+// lookAt describes a stream that gets messages up to an id, or says why it can't.
+func (r *Restorer) lookAt(ctx context.Context, key string, last segment.ID) (is segment.StreamInfo, why, err error) {
+	is, err = r.Streams.StreamInfo(ctx, key)
 	switch {
 	case errors.Is(err, segment.ErrWrongType):
-		return "", refuse("%w: choose another key", err), nil
+		return is, refuse("%w: choose another key", err), nil
 	case err != nil:
-		return "", nil, fmt.Errorf("look at stream %s: %w", key, err)
+		return is, nil, fmt.Errorf("look at stream %s: %w", key, err)
 	}
-	if why := fits(key, is, last); why != nil {
-		return "", why, nil
-	}
-	if is.Length > 0 {
-		note = fmt.Sprintf("stream %s has %d messages already: they are compared, and it goes on behind them", key, is.Length)
-	}
-	return note, nil, nil
+	return is, fits(key, is, last), nil
 }
 
 // fits says why a stream can't be the beginning of what is to be written.

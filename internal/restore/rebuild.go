@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"korvet-offload/internal/parquetfile"
+	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
 
@@ -44,7 +45,7 @@ type Rebuild struct {
 
 // Does says whether there is anything to do.
 func (b *Rebuild) Does() bool {
-	return len(b.Refused) == 0 && (len(b.Add) > 0 || b.OpenEntry.State != "")
+	return len(b.Refused) == 0 && b.OpenEntry.State != ""
 }
 
 func (b *Rebuild) refuse(format string, args ...any) {
@@ -105,7 +106,7 @@ func (b *Rebuild) tellFaults(s Survey) {
 		}
 	}
 	if s.Alien > 0 {
-		b.note("%d objects in its folder are no segments' files: they are left alone", s.Alien)
+		b.note("%s in its folder %s of no segment: left alone", words.Count(s.Alien, "object"), words.Are(s.Alien))
 	}
 }
 
@@ -157,8 +158,8 @@ func (b *Rebuild) compare(s Survey, m segment.Manifest, now time.Time) {
 			strange = append(strange, f.Number)
 		}
 	}
-	for n, e := range have { // of segments without a file
-		if !inUse && (e.Err != nil || e.Entry.Tier == segment.Remote) {
+	for n := range have { // of segments without a file
+		if !inUse {
 			strange = append(strange, n)
 		}
 	}
@@ -166,7 +167,7 @@ func (b *Rebuild) compare(s Survey, m segment.Manifest, now time.Time) {
 	case len(strange) > 0:
 		b.refuse("its manifest has an entry of segment %s that is not what the store tells of it: it is in use, so see verify and repair; nothing of it is changed", least(strange))
 	case inUse && len(b.Add) > 0:
-		b.refuse("its manifest is in use and lacks %d segments of the store, the first of them %s: see verify and repair; nothing of it is changed", len(b.Add), b.Add[0].Number)
+		b.refuse("its manifest is in use and lacks %s of the store, the first of them %s: see verify and repair; nothing of it is changed", words.Count(len(b.Add), "segment"), b.Add[0].Number)
 	case inUse:
 	default:
 		b.OpenEntry = segment.NewOpen("", now.UnixMilli())
@@ -238,12 +239,12 @@ func (b *Rebuild) checkRetention(s Survey, settings *segment.TopicSettings, o Op
 		b.Expired++
 		b.Limit = due.Limit
 	}
-	const text = "%d of its %d segments are past %s, and the next tick would delete them, objects and all"
+	const text = "%d of its %s %s past %s, and the next tick would delete them, objects and all"
 	switch {
 	case b.Expired == 0:
 	case o.Expired:
-		b.note(text, b.Expired, len(spans), b.Limit)
+		b.note(text, b.Expired, words.Count(len(spans), "segment"), words.Are(b.Expired), b.Limit)
 	default:
-		b.refuse(text+": raise it first, or give --include-expired", b.Expired, len(spans), b.Limit)
+		b.refuse(text+": raise it first, or give --include-expired", b.Expired, words.Count(len(spans), "segment"), words.Are(b.Expired), b.Limit)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
 
@@ -41,8 +42,8 @@ func (r *Restorer) checkStreams(ctx context.Context, b *Rebuild, s Survey, now t
 			case size.Err != nil:
 				b.Refused = append(b.Refused, refuse("%s: %w", b.Partition, size.Err))
 			case size.Length > 0:
-				b.refuse("stream %s is there, with %d messages, and would be in no segment: rename it to %s where producers go on, if that is free, or delete it if its messages are on the store",
-					keys[i].Key, size.Length, r.layout.SegmentKey(s.Partition, b.Open))
+				b.refuse("stream %s is there, with %s, and would be in no segment: rename it to %s where producers go on, if that is free, or delete it if its messages are on the store",
+					keys[i].Key, words.Count(size.Length, "message"), r.layout.SegmentKey(s.Partition, b.Open))
 				return nil
 			}
 		}
@@ -126,7 +127,7 @@ func (r *Restorer) openRange(ctx context.Context, b *Rebuild, s Survey, now time
 	case is.Length > 0 && is.FirstID.Compare(last) <= 0:
 		b.refuse("the stream has messages from %s on, and the files go up to %s: Redis has not lost it, so its manifest can't be made of the files alone", is.FirstID, last)
 	case is.Length > 0 && b.Replace != "":
-		b.refuse("its manifest has an OPEN entry 0, and the stream has %d messages: delete that entry if it was made after the loss", is.Length)
+		b.refuse("its manifest has an OPEN entry 0, and the stream has %s: delete that entry if it was made after the loss", words.Count(is.Length, "message"))
 	}
 	before := segment.Source{LastID: last, Added: 0}
 	if is.Exists {

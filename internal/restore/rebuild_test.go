@@ -168,7 +168,7 @@ func TestWhichCopy(t *testing.T) {
 	}
 	text := fmt.Sprint(b.Faults, b.Notes)
 	for _, want := range []string{"segment orders:0/1: object " + path(1, 1), "copy 0 is taken instead", "segment orders:0/2: no whole file", "segment orders:0/3: no whole file",
-		"segment 0: " + path(0, 10) + " is taken, of 3 copies", "1 objects in its folder are no segments' files"} {
+		"segment 0: " + path(0, 10) + " is taken, of 3 copies", "1 object in its folder is of no segment: left alone"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -213,8 +213,14 @@ func TestRebuildRefuses(t *testing.T) {
 		opt      Options
 		want     string
 	}{
-		"another object":       {func(w *world) { w.write(orders, 1, other(w, 1)) }, &forever, Options{}, "has an entry of segment 1 that is not what the store tells"},
-		"a LOCAL one":          {func(w *world) { w.write(orders, 1, segment.Entry{State: segment.Sealed, Tier: segment.Local}) }, nil, Options{}, "has an entry of segment 1 that"},
+		"another object":      {func(w *world) { w.write(orders, 1, other(w, 1)) }, &forever, Options{}, "has an entry of segment 1 that is not what the store tells"},
+		"a LOCAL one":         {func(w *world) { w.write(orders, 1, segment.Entry{State: segment.Sealed, Tier: segment.Local}) }, nil, Options{}, "has an entry of segment 1 that"},
+		"a LOCAL first one":   {func(w *world) { w.write(orders, 0, segment.Entry{State: segment.Sealed, Tier: segment.Local}) }, nil, Options{}, "has an entry of segment 0 that"},
+		"a text for a stream": {func(w *world) { w.texts["korvet:storage:local:orders:0:1"] = true }, nil, Options{}, "key is not a stream"},
+		"two open streams": {func(w *world) {
+			w.add("korvet:storage:local:orders:0", messages(900, 4)...)
+			w.add("korvet:storage:local:orders:0:3", messages(900, 4)...)
+		}, nil, Options{}, "only one can be the open segment"},
 		"one of nothing":       {func(w *world) { w.write(orders, 8, other(w, 8)) }, nil, Options{}, "has an entry of segment 8 that"},
 		"an illegal one":       {func(w *world) { w.manifests[orders] = map[string]string{"8": "x"} }, nil, Options{}, "has an entry of segment 8 that"},
 		"one in use":           {func(w *world) { w.write(orders, 5, segment.NewOpen("", 7)) }, nil, Options{}, "is in use and lacks 3 segments of the store, the first of them 0"},

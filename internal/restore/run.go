@@ -69,7 +69,7 @@ func (r *Restorer) oneStream(ctx context.Context, p Plan, told func(Done)) error
 
 // segment adds one segment's messages, all of them written.
 func (r *Restorer) segment(ctx context.Context, p Plan, s Step, f *filling) error {
-	if err := r.mayGoOn(ctx, p, s); err != nil {
+	if err := r.mayGoOn(ctx, p, s.Messages-f.ahead()); err != nil {
 		return err
 	}
 	file, err := r.fetchSegment(ctx, p.Partition, s)
@@ -80,14 +80,12 @@ func (r *Restorer) segment(ctx context.Context, p Plan, s Step, f *filling) erro
 	if err := f.add(ctx, file.File, p.Between); err != nil {
 		return err
 	}
-	if f.there != nil {
-		return nil
-	}
 	return f.flush(ctx)
 }
 
-// mayGoOn looks again at what may have changed since the plan was made.
-func (r *Restorer) mayGoOn(ctx context.Context, p Plan, s Step) error {
+// mayGoOn looks again at what may have changed since the plan was made. So many
+// messages are to be written.
+func (r *Restorer) mayGoOn(ctx context.Context, p Plan, messages int64) error {
 	if why := r.Server.Evicts(ctx); why != "" {
 		return refuse("%s", why)
 	}
@@ -95,7 +93,7 @@ func (r *Restorer) mayGoOn(ctx context.Context, p Plan, s Step) error {
 	if err != nil {
 		return ctx.Err() // the plan says that it is not known; the server itself refuses what is too much
 	}
-	needs := p.Memory.of(s.Messages)
+	needs := p.Memory.of(max(0, messages))
 	if now := (Memory{Used: used, Most: most}); now.short(needs) {
 		return refuse("its messages need about %d bytes of Redis' memory, and of its %d bytes %d are in use: raise maxmemory and call again", needs, most, used)
 	}

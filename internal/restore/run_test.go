@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"korvet-offload/internal/parquetfile"
 	"korvet-offload/internal/testkit/dataset"
 	"korvet-offload/segment"
 )
@@ -43,31 +42,6 @@ func TestIntoOneStream(t *testing.T) {
 	if e := w.entryOf(orders, 1); e.Local != segment.Gone {
 		t.Errorf("the entry was changed: %+v", e)
 	}
-}
-
-func TestRangesAndSegments(t *testing.T) {
-	w := newWorld(t)
-	all := w.three(orders)
-	for name, c := range map[string]struct {
-		q    Query
-		want []dataset.Entry
-	}{
-		"one segment":       {Query{Some: true, First: 1, Last: 1}, all[20:41]},
-		"two segments":      {Query{Some: true, First: 1, Last: 7}, all[20:]},
-		"from":              {Query{Between: parquetfile.Between{From: all[25].ID}}, all[25:]},
-		"to":                {Query{Between: parquetfile.Between{To: all[25].ID}}, all[:26]},
-		"between":           {Query{Between: parquetfile.Between{From: all[19].ID, To: all[20].ID}}, all[19:21]},
-		"behind the end":    {Query{Between: parquetfile.Between{From: all[62].ID, To: segment.MaxID()}}, all[62:]},
-		"segment and range": {Query{Some: true, First: 1, Last: 1, Between: parquetfile.Between{From: all[30].ID}}, all[30:41]},
-	} {
-		c.q.Partition, c.q.Key = orders, name
-		if _, _, err := w.run(c.q); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		w.mustHold(name, c.want)
-	}
-	_, _, err := w.run(Query{Partition: orders, Key: "k", Some: true, First: 5, Last: 9})
-	mustFail(t, "no such segment", err, "no such segment among its 3")
 }
 
 // Killed at any call, before or after its effect, the same call made again ends
@@ -119,7 +93,7 @@ func TestSomebodyWritesMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := "k"
 			if q.Original {
-				key, q.Some = newWorld(t).layout.SegmentKey(orders, 0), true
+				key, q.Segments = newWorld(t).layout.SegmentKey(orders, 0), only(0, 0)
 			}
 			whole := newWorld(t)
 			whole.three(orders)
@@ -338,7 +312,7 @@ func TestTheStreamIsRemovedAtTheLastMoment(t *testing.T) {
 		}
 	}
 	q := original()
-	q.Some = true
+	q.Segments = only(0, 0)
 	before := w.entryOf(orders, 0)
 	_, _, err := w.run(q)
 	mustFail(t, "removed", err, "was removed as soon as it was whole")
@@ -375,7 +349,7 @@ func TestTheEntryChangesMeanwhile(t *testing.T) {
 			}
 		}
 		q := original()
-		q.Some = true
+		q.Segments = only(0, 0)
 		_, _, err := w.run(q)
 		mustFail(t, at, err, "its entry has changed")
 		if got := w.manifests[orders]["0"]; got != changed {

@@ -47,10 +47,15 @@ type world struct {
 	evicts    string
 
 	calls  int
-	dies   int          // at which call; 0 = never
-	done   bool         // that call is done before it dies
-	before func(string) // is told of each call
-	pace   int          // bytes that were paced
+	dies   int           // at which call; 0 = never
+	done   bool          // that call is done before it dies
+	once   bool          // only that call fails
+	lacks  int64         // so many fields of a manifest did not come
+	open   int           // readers
+	spoilt bool          // an append was refused
+	hides  func(*Object) // what the store does not tell
+	before func(string)  // is told of each call
+	pace   int           // bytes that were paced
 }
 
 type stream struct {
@@ -61,9 +66,15 @@ type stream struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, layout: segment.DefaultLayout(), store: memstore.New(s3sink.Owner{Namespace: "korvet"}),
+	w := &world{t: t, layout: segment.DefaultLayout(), store: memstore.New(s3sink.Owner{Namespace: "korvet"}),
 		manifests: map[segment.Partition]map[string]string{}, streams: map[string]*stream{}, texts: map[string]bool{},
 		now: time.UnixMilli(1_800_000_000_000), before: func(string) {}}
+	t.Cleanup(func() {
+		if w.open != 0 {
+			t.Errorf("%d readers are open", w.open)
+		}
+	})
+	return w
 }
 
 func (w *world) restorer() *Restorer {
@@ -75,7 +86,7 @@ func (w *world) restorer() *Restorer {
 func (w *world) call(what string, effect func()) error {
 	w.before(what)
 	w.calls++
-	if w.dies > 0 && w.calls > w.dies || w.calls == w.dies && !w.done {
+	if w.dies > 0 && w.calls > w.dies && !w.once || w.calls == w.dies && !w.done {
 		return errKill
 	}
 	effect()
@@ -90,7 +101,7 @@ func (w *world) Each(_ context.Context, p segment.Partition, take func(field, va
 		for f, v := range w.manifests[p] {
 			take(f, v)
 		}
-		n = int64(len(w.manifests[p]))
+		n = int64(len(w.manifests[p])) + w.lacks
 	})
 	return n, err
 }
@@ -146,7 +157,11 @@ func (w *world) StreamInfo(_ context.Context, key string) (is segment.StreamInfo
 func (w *world) Sizes(_ context.Context, q []segment.SizeQuery) (all []segment.StreamSize, err error) {
 	err = w.call("sizes", func() {
 		for _, s := range q {
-			all = append(all, segment.StreamSize{Length: w.info(s.Key).Length})
+			size := segment.StreamSize{Length: w.info(s.Key).Length}
+			if w.texts[s.Key] {
+				size.Err = segment.ErrWrongType
+			}
+			all = append(all, size)
 		}
 	})
 	return all, err
@@ -168,12 +183,21 @@ func (w *world) add(key string, all ...dataset.Entry) {
 }
 
 func (w *world) Append(_ context.Context, key string, length int64, last segment.ID, p *segment.Page) (ok bool, err error) {
+	for i := range p.Len() {
+		if p.Len() > 1 && w.Alone(p, i) {
+			w.t.Errorf("%d entries in one step, and one has to be alone", p.Len())
+		}
+	}
+	if p.Len() > batchEntries || p.Len() > 1 && p.Bytes() > 2*batchBytes || w.spoilt {
+		w.t.Errorf("%d entries of %d bytes in one step; one before was refused: %t", p.Len(), p.Bytes(), w.spoilt)
+	}
 	err = w.call("append", func() {
+		w.spoilt = true
 		if is := w.info(key); is.Length != length || is.LastID != last {
 			return
 		}
 		w.add(key, dataset.Entries(p)...)
-		ok = true
+		ok, w.spoilt = true, false
 	})
 	return ok, err
 }
@@ -191,6 +215,7 @@ type pages struct {
 
 func (w *world) Pages(key string, _, _ segment.ID) segment.PageReader {
 	r := &pages{w: w}
+	w.open++
 	if s := w.streams[key]; s != nil {
 		r.all = s.entries
 	}
@@ -218,7 +243,10 @@ func (r *pages) Next(_ context.Context, into *segment.Page) error {
 	return nil
 }
 
-func (r *pages) Close() error { return nil }
+func (r *pages) Close() error {
+	r.w.open--
+	return nil
+}
 
 func (w *world) Now(context.Context) (time.Time, error) { return w.now, w.call("now", func() {}) }
 
@@ -240,7 +268,11 @@ func (o objects) Look(ctx context.Context, path string) (is Object, err error) {
 	if errors.Is(err, s3sink.ErrMissing) {
 		err = fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	return Object{info.Size, info.ETag, info.SHA256}, err
+	is = Object{info.Size, info.ETag, info.SHA256}
+	if o.w.hides != nil {
+		o.w.hides(&is)
+	}
+	return is, err
 }
 
 func (o objects) Open(ctx context.Context, path string) (body io.ReadCloser, err error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"testing"
 	"time"
 
@@ -253,4 +254,23 @@ func TestEveryDamageIsFoundAndNothingElse(t *testing.T) {
 		w.want("findings of fast", s.findings, fast...)
 		w.want("notes of fast", s.notes, withoutNote(notes)...)
 	})
+}
+
+// A message that is in two segments is found, though another one that overlaps with
+// both goes on for longer.
+func TestTheSameMessageInTwoOfThreeSegments(t *testing.T) {
+	w := newWorld(t, false)
+	p := w.topic("t")
+	const base = 1_700_000_000_000
+	for n, ids := range [][]uint64{{10, 50, 100}, {20, 200}, {50, 60}} {
+		e := segment.Entry{State: segment.Sealed, Tier: segment.Local, Count: int64(len(ids)), OpenedAt: 1, SealedAt: 1,
+			FirstID: segment.ID{Ms: base + ids[0]}, LastID: segment.ID{Ms: base + ids[len(ids)-1]}}
+		for _, ms := range ids {
+			w.server.Exec("XADD", key(p, n), segment.ID{Ms: base + ms}.String(), "value", fmt.Sprint("at ", ms))
+		}
+		w.server.Exec("HSET", manifestKey(p), strconv.Itoa(n), string(e.Encode()))
+	}
+	w.pass()
+	s, _ := w.scrub(Options{Deep: true})
+	w.want("findings", s.findings, "overlap t:0/2")
 }

@@ -24,7 +24,6 @@ type facts struct {
 	grace     time.Duration // that a DELETING entry stays by design
 
 	foreign map[string]segment.Number // objects that are named by an entry of another segment
-	pairs   [][2]row                  // whose ranges of ids overlap, as they may
 }
 
 // halfDeleted is for how long after its grace a DELETING entry may stay. Objects
@@ -210,7 +209,7 @@ func (f *facts) overlaps() (all []Finding) {
 	var before row
 	for _, r := range f.manifest.rows {
 		e, b := r.entry, before.entry
-		if !r.sealed() || e.FirstID.IsZero() || e.LastID.IsZero() || e.Count == 0 {
+		if !r.ranged() {
 			continue
 		}
 		if !b.LastID.IsZero() && e.FirstID.Compare(b.LastID) <= 0 {
@@ -229,7 +228,6 @@ func (f *facts) overlap(before, r row) Finding {
 	if e.Shared() {
 		return out
 	}
-	f.pairs = append(f.pairs, [2]row{before, r})
 	out.Note = true
 	out.Detail += ": what comes late makes ranges overlap"
 	return out

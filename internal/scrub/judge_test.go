@@ -197,3 +197,42 @@ func TestOverlapsOfRanges(t *testing.T) {
 		}
 	}
 }
+
+// Whatever segments have been there before, each two that overlap are compared.
+func TestWhichSegmentsAreCompared(t *testing.T) {
+	ranged := func(n segment.Number, first, last uint64) row {
+		return seg(n, 50, func(e *segment.Entry) { e.FirstID, e.LastID = segment.ID{Ms: first}, segment.ID{Ms: last} })
+	}
+	many := make([]row, 0, maxOverlapping+3)
+	for n := range segment.Number(maxOverlapping + 3) {
+		many = append(many, ranged(n, 10, 200-uint64(n))) //nolint:gosec // small
+	}
+	for _, tt := range []struct {
+		rows []row
+		want string
+	}{
+		{[]row{ranged(1, 10, 19), ranged(2, 20, 29)}, ""},
+		{[]row{ranged(1, 10, 20), ranged(2, 20, 29)}, "1-2"},
+		{[]row{ranged(1, 10, 100), ranged(2, 20, 200), ranged(3, 50, 60)}, "1-2 1-3 2-3"},
+		{[]row{ranged(1, 10, 40), ranged(2, 45, 200), ranged(3, 30, 35)}, "1-3"},
+		{[]row{ranged(1, 50, 60), ranged(2, 10, 20), ranged(3, 15, 55)}, "2-3 1-3"},
+		{[]row{ranged(1, 0, 40), ranged(2, 20, 0), {number: 3, err: segment.ErrIllegalEntry}}, ""},
+	} {
+		var got []string
+		for a, b := range factsOf(-1, -1, tt.rows).overlapping() {
+			got = append(got, fmt.Sprintf("%d-%d", a.number, b.number))
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+	with := 0
+	for _, b := range factsOf(-1, -1, many).overlapping() {
+		if b.number == segment.Number(len(many)-1) {
+			with++
+		}
+	}
+	if with != maxOverlapping {
+		t.Errorf("the last one is compared with %d", with)
+	}
+}

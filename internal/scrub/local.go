@@ -1,7 +1,6 @@
 package scrub
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +102,7 @@ func (c *comparison) message(p *segment.Page, i int) error {
 	case order > 0:
 		c.differs = fmt.Sprintf("message %s is in the stream, and not in the object", c.page.ID(c.at))
 		return errDiffers
-	case !equal(p, i, &c.page, c.at):
+	case !p.SameFields(i, &c.page, c.at):
 		c.differs = fmt.Sprintf("message %s has other fields", p.ID(i))
 		return errDiffers
 	}
@@ -123,19 +122,4 @@ func (c *comparison) next() (bool, error) {
 		}
 	}
 	return !c.ended, nil
-}
-
-// equal says whether two entries have the same fields in the same order.
-func equal(a *segment.Page, i int, b *segment.Page, j int) bool {
-	alo, ahi := a.Fields(i)
-	blo, bhi := b.Fields(j)
-	if ahi-alo != bhi-blo {
-		return false
-	}
-	for k := range ahi - alo {
-		if !bytes.Equal(a.Name(alo+k), b.Name(blo+k)) || !bytes.Equal(a.Value(alo+k), b.Value(blo+k)) {
-			return false
-		}
-	}
-	return true
 }

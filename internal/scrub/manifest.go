@@ -36,6 +36,12 @@ func sumOf(raw string) uint64 {
 // sealed says whether the row is a legal entry that is SEALED.
 func (r row) sealed() bool { return r.err == nil && r.entry.State == segment.Sealed }
 
+// ranged says whether it is sealed and known from which id to which it has messages.
+func (r row) ranged() bool {
+	e := r.entry
+	return r.sealed() && !e.FirstID.IsZero() && !e.LastID.IsZero() && e.Count != 0
+}
+
 // manifest is what the manifest of a partition holds.
 type manifest struct {
 	rows  []row    // in the order of their numbers

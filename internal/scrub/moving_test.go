@@ -17,17 +17,26 @@ import (
 // then late, to one that is sealed and still there.
 func (w *world) produce(ctx context.Context, p segment.Partition) {
 	for i := 0; ctx.Err() == nil; i++ {
+		pause(ctx)
 		all := w.entries(p)
 		for n, e := range all {
 			late := e.State == segment.Sealed && i%3 == 0 && e.Local == segment.Present
 			if e.State != segment.Open && !late {
 				continue
 			}
-			made := w.server.Exec("XADD", key(p, n), "NOMKSTREAM", "*", "value", fmt.Sprint("message ", i))
+			made := w.server.Exec("XADD", key(p, n), "NOMKSTREAM", "*", "value", fmt.Sprintf("message %d of %d", i, n)) // ids may be the same in two
 			if made == "" && e.State == segment.Open && w.entries(p)[n].State == segment.Open {
-				w.server.Exec("XADD", key(p, n), "*", "value", fmt.Sprint("message ", i))
+				w.server.Exec("XADD", key(p, n), "*", "value", fmt.Sprintf("message %d of %d", i, n))
 			}
 		}
+	}
+}
+
+// pause keeps a producer from being all that the server has to do.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond): // late ones must not come all the time
 	}
 }
 
@@ -43,6 +52,7 @@ func TestNothingIsFoundWhileAWorkerMoves(t *testing.T) {
 		}
 		at.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
+				pause(ctx)
 				w.server.Exec("XADD", "events", "*", "n", fmt.Sprint(n))
 			}
 		})

@@ -20,7 +20,7 @@ func (r *round) object(ctx context.Context, w row) (*Finding, error) {
 	e := w.entry
 	whole := r.run.opt.Deep || r.run.opt.CompareLocal
 	if o, there := r.f.object(e.Object.Path); there && o.Info.Size == e.Object.Bytes && (o.Info.ETag == "" || o.Info.ETag == e.Object.ETag) {
-		obj := Object{Partition: r.f.partition, Segment: w.number, Path: e.Object.Path, Bytes: e.Object.Bytes, ETag: o.Info.ETag, Modified: o.Info.ModTime,
+		obj := Object{Partition: r.f.partition, Segment: w.number, Path: e.Object.Path, Bytes: e.Object.Bytes, ETag: o.Info.ETag, Modified: o.Info.ModTime, Change: o.Info.Change,
 			SHA256: e.Object.SHA256, Contents: contentsOf(e)}
 		switch {
 		case !whole || r.passes(w.number):

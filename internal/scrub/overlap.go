@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
+	"slices"
 
 	"korvet-offload/internal/objectfile"
 	"korvet-offload/internal/parquetfile"
@@ -21,9 +23,8 @@ var errEnough = errors.New("enough")
 // overlaps reads the objects of segments whose ranges overlap: the same message in
 // both is there twice.
 func (r *round) overlaps(ctx context.Context) (all []Finding, err error) {
-	for _, p := range r.f.pairs {
-		a, b := p[0], p[1]
-		if r.passes(b.number) || a.entry.Tier != segment.Remote || b.entry.Tier != segment.Remote {
+	for a, b := range r.f.overlapping() {
+		if r.passes(b.number) || !r.run.meant(r.f.partition, b.number) || a.entry.Tier != segment.Remote || b.entry.Tier != segment.Remote {
 			continue
 		}
 		id, twice, err := r.twice(ctx, a, b)
@@ -35,6 +36,36 @@ func (r *round) overlaps(ctx context.Context) (all []Finding, err error) {
 		}
 	}
 	return all, nil
+}
+
+// maxOverlapping is with how many others of a topic's segments one is compared.
+const maxOverlapping = 64
+
+// overlapping gives a topic's segments two by two whose ranges of ids overlap, the
+// one with the lower number first. Of more than maxOverlapping that reach to one
+// place those count that go on for longest.
+func (f *facts) overlapping() iter.Seq2[row, row] {
+	rows := slices.DeleteFunc(slices.Clone(f.manifest.rows), func(r row) bool { return !r.ranged() || r.entry.Shared() })
+	slices.SortStableFunc(rows, func(a, b row) int { return a.entry.FirstID.Compare(b.entry.FirstID) })
+	ends := func(a, b row) int { return a.entry.LastID.Compare(b.entry.LastID) }
+	return func(yield func(a, b row) bool) {
+		var open []row // that reach to where the next one begins, by where they end
+		for _, r := range rows {
+			open = slices.DeleteFunc(open, func(o row) bool { return o.entry.LastID.Compare(r.entry.FirstID) < 0 })
+			for _, o := range open {
+				a, b := o, r
+				if b.number < a.number {
+					a, b = b, a
+				}
+				if !yield(a, b) {
+					return
+				}
+			}
+			at, _ := slices.BinarySearchFunc(open, r, ends)
+			open = slices.Insert(open, at, r)
+			open = open[max(0, len(open)-maxOverlapping):]
+		}
+	}
 }
 
 // twice is the first message that is in both of two segments.

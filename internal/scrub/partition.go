@@ -96,23 +96,15 @@ func (r *run) look(ctx context.Context, p segment.Partition, before []suspicion)
 	}
 	if w.again == nil {
 		r.report.Partitions++
-		r.report.Segments += int64(len(w.f.manifest.rows))
-		for _, x := range w.f.manifest.rows {
-			if x.err == nil && x.entry.Object != nil {
-				r.remote++
-			}
-		}
-		if r.opt.Partitions != nil {
-			r.report.Objects += int64(len(w.f.group.Objects) + len(w.f.group.Alien))
-		}
+		w.count()
 	}
 	if w.f.manifest.empty() && !r.knows(p) {
 		if w.again == nil {
-			r.later = append(r.later, judge(&w.f)...)
+			r.later = append(r.later, r.told(judge(&w.f))...)
 		}
 		return nil, nil
 	}
-	all := judge(&w.f)
+	all := append(judge(&w.f), w.unopened()...)
 	objects, err := w.objects(ctx, all)
 	if err != nil {
 		return nil, err
@@ -127,13 +119,37 @@ func (r *run) look(ctx context.Context, p segment.Partition, before []suspicion)
 			return nil, err
 		}
 	}
-	return w.sort(ctx, slices.Concat(all, objects, streams, overlaps))
+	return w.sort(ctx, r.told(slices.Concat(all, objects, streams, overlaps)))
+}
+
+// count counts what there is.
+func (r *round) count() {
+	p, report := r.f.partition, &r.run.report
+	for _, x := range r.f.manifest.rows {
+		if r.run.meant(p, x.number) {
+			report.Segments++
+		}
+		if x.err == nil && x.entry.Object != nil {
+			r.run.remote++
+		}
+	}
+	if r.run.lists() {
+		return // they were counted when they were listed
+	}
+	for _, o := range r.f.group.Objects {
+		if r.run.meant(p, o.Segment) {
+			report.Objects++
+		}
+	}
+	if r.run.opt.Segments == nil {
+		report.Objects += int64(len(r.f.group.Alien))
+	}
 }
 
 // knows says whether there is such a topic or plain stream, or was one.
 func (r *run) knows(p segment.Partition) bool {
 	t, listed := r.topics[topicOf(p)]
-	return listed && (t.Err != nil || t.Settings.RemoteStorage) || r.gone[topicOf(p)] || r.opt.Partitions != nil
+	return listed && (t.Err != nil || t.Settings.RemoteStorage) || r.gone[topicOf(p)] || slices.Contains(r.opt.Partitions, p)
 }
 
 // read gathers the facts.
@@ -165,7 +181,7 @@ func (r *round) objects(ctx context.Context, judged []Finding) (all []Finding, e
 		}
 	}
 	for _, w := range r.f.manifest.rows {
-		if !w.sealed() || w.entry.Tier != segment.Remote || foreign[w.number] {
+		if !w.sealed() || w.entry.Tier != segment.Remote || foreign[w.number] || !r.run.meant(r.f.partition, w.number) {
 			continue
 		}
 		f, err := r.object(ctx, w)

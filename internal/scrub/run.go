@@ -141,7 +141,7 @@ func (r *run) add(t segment.Topic) {
 
 // readFolders sees what lies on the store, where it is not said what to look at.
 func (r *run) readFolders(ctx context.Context) error {
-	if r.opt.Partitions != nil {
+	if !r.lists() {
 		return nil
 	}
 	for g, err := range catalog.All(ctx, r.ports.Store, r.layout) {
@@ -172,13 +172,32 @@ func (r *run) foreignFolder(g catalog.Group) {
 		Detail: fmt.Sprintf("%s (%s) in folder %q, which is no partition's", words.Count(len(g.Alien), "object"), words.Size(bytes), g.Folder)})
 }
 
-func (r *run) wants(p segment.Partition) bool { return r.opt.Only == nil || r.opt.Only(p) }
+func (r *run) wants(p segment.Partition) bool {
+	return r.opt.Only == nil || r.opt.Only(p) || slices.Contains(r.opt.Partitions, p)
+}
+
+// lists says whether topics and folders say what is looked at.
+func (r *run) lists() bool { return r.opt.Partitions == nil || r.opt.Only != nil }
+
+// meant says whether a segment is to be told of.
+func (r *run) meant(p segment.Partition, n segment.Number) bool {
+	return r.opt.Segments == nil || r.opt.Segments(p, n)
+}
+
+// told are the findings that are of segments which are to be told of.
+func (r *run) told(all []Finding) []Finding {
+	if r.opt.Segments == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(f Finding) bool { return !f.HasSegment || !r.opt.Segments(f.Partition, f.Segment) })
+}
 
 // list puts the partitions into order, each once.
 func (r *run) list() {
-	if r.opt.Partitions != nil {
-		r.parts = slices.Clone(r.opt.Partitions)
+	if !r.lists() {
+		r.parts = nil
 	}
+	r.parts = append(r.parts, r.opt.Partitions...)
 	there := map[segment.Partition]bool{}
 	for _, p := range r.parts {
 		if r.wants(p) {

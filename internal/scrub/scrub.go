@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"korvet-offload/segment"
@@ -13,8 +14,13 @@ type Options struct {
 	// Only says which partitions are looked at; nil = all.
 	Only func(segment.Partition) bool
 	// Partitions are those to look at, whether or not there is such a topic; nil =
-	// all that topics, manifests and the store show.
+	// all that topics, manifests and the store show. With Only they are looked at
+	// beside those that it wants.
 	Partitions []segment.Partition
+	// Segments says of which segments findings are told, and whose objects are read;
+	// nil = of all, and what is of no segment, too. What is wrong with one may show
+	// in others: manifests and folders are read whole all the same.
+	Segments func(segment.Partition, segment.Number) bool
 	// PassOver is asked right before each partition whether it is passed over now; nil =
 	// never.
 	PassOver func(segment.Partition) bool
@@ -43,6 +49,14 @@ type Options struct {
 	Now   func() time.Time                                 // monotonic, for the rate and durations; nil = time.Now
 }
 
+// Wants says whether a finding is of what the options look at.
+func (o Options) Wants(f Finding) bool {
+	if (o.Only != nil || o.Partitions != nil) && (o.Only == nil || !o.Only(f.Partition)) && !slices.Contains(o.Partitions, f.Partition) {
+		return false
+	}
+	return o.Segments == nil || f.HasSegment && o.Segments(f.Partition, f.Segment)
+}
+
 // Object is an object that an entry names, as it was read.
 type Object struct {
 	Partition segment.Partition
@@ -51,6 +65,7 @@ type Object struct {
 	Bytes     int64
 	ETag      string           // "" where the store has none
 	Modified  time.Time        // by the store's clock
+	Change    string           // s3sink.Info.Change
 	SHA256    string           // in hex: for Verified that of the entry, for Done that of what was read
 	Contents  segment.Contents // by its entry
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"korvet-offload/internal/words"
 	"korvet-offload/offload"
 	"korvet-offload/segment"
 )
@@ -35,6 +36,7 @@ func (r *round) streams(ctx context.Context) ([]Finding, error) {
 	var others []asked // of which the length says enough for most
 	for _, w := range r.f.manifest.rows {
 		switch {
+		case !r.run.meant(r.f.partition, w.number):
 		case w.err != nil || w.entry.State != segment.Sealed && w.entry.State != segment.Deleting:
 		case w.entry.Tier == segment.Local:
 			if w.entry.State == segment.Sealed && r.works() {
@@ -126,7 +128,7 @@ func (r *round) other(ctx context.Context, a asked, size segment.StreamSize) (*F
 	case size.Err != nil:
 		return nil, fmt.Errorf("look for stream %s: %w", a.key, size.Err)
 	case a.none && size.Length > 0:
-		f := r.f.finding(StrayStream, a.row.number, "stream %s has %d messages, and the manifest has no such segment: no reader finds them", a.key, size.Length)
+		f := r.f.finding(StrayStream, a.row.number, "stream %s has %s, and the manifest has no such segment: no reader finds them", a.key, words.Count(size.Length, "message"))
 		return &f, nil
 	case a.none:
 		return nil, nil //nolint:nilnil // nothing is wrong
@@ -162,9 +164,9 @@ func (r *round) compare(a asked, info segment.StreamInfo) *Finding {
 		f.Note = true
 		return f
 	case e.Local == segment.Gone:
-		return r.wrong(StrayStream, a.row, "stream %s has %d messages again, after it was copied and removed: no reader finds them", a.key, info.Length)
+		return r.wrong(StrayStream, a.row, "stream %s has %s again, after it was copied and removed: no reader finds them", a.key, words.Count(info.Length, "message"))
 	case e.Local == segment.Present && e.State == segment.Sealed && offload.IsOther(e, info):
-		f := r.wrong(StreamDiffers, a.row, "stream %s has %d messages up to %s, and %d up to %s were copied", a.key, info.Length, info.LastID, e.Count, e.LastID)
+		f := r.wrong(StreamDiffers, a.row, "stream %s has %s up to %s, and %d up to %s were copied", a.key, words.Count(info.Length, "message"), info.LastID, e.Count, e.LastID)
 		f.Note = info.EntriesAdded < 0 && info.LastID.Compare(e.LastID) >= 0 // it may be that some were deleted by id
 		return f
 	}

@@ -142,7 +142,7 @@ func (s *server) segments(w *reply, r *http.Request, p segment.Partition) error 
 	if err != nil {
 		return refused{http.StatusBadRequest, "from: want the number of a segment"}
 	}
-	leave, err := place(s.listings)
+	leave, err := s.listings.take(r.Context(), w)
 	if err != nil {
 		return err
 	}

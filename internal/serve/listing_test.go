@@ -151,10 +151,11 @@ func TestMessages(t *testing.T) {
 	for query, want := range map[string]Query{
 		"":                         {Tier: "remote"},
 		"?from=5-3&to=7-1&limit=2": {Tier: "remote", From: segment.ID{Ms: 5, Seq: 3}, To: segment.ID{Ms: 7, Seq: 1}, Limit: 2},
-		"?from=5&to=7":             {Tier: "remote", From: segment.ID{Ms: 5}, To: segment.ID{Ms: 7, Seq: most}},
+		"?from=5&to=7":             {Tier: "remote", From: segment.ID{Ms: 5}, To: segment.ID{Ms: 6, Seq: most}}, // a time excludes its end
+		"?to=7-0":                  {Tier: "remote", To: segment.ID{Ms: 7}},                                     // an id includes it
 		"?after=5-3":               {Tier: "remote", From: segment.ID{Ms: 5, Seq: 4}},
 		"?after=5":                 {Tier: "remote", From: segment.ID{Ms: 6}},
-		"?from=2026-01-31T12:00:00Z&to=2026-01-31":                    {Tier: "remote", From: segment.ID{Ms: 1769860800000}, To: segment.ID{Ms: 1769817600000, Seq: most}},
+		"?from=2026-01-31T12:00:00Z&to=2026-01-31":                    {Tier: "remote", From: segment.ID{Ms: 1769860800000}, To: segment.ID{Ms: 1769817599999, Seq: most}},
 		"?from=2026-01-31T12:00:00%2B01:00":                           {Tier: "remote", From: segment.ID{Ms: 1769857200000}},
 		"?from=2026-01-31T12:00:00+01:00":                             {Tier: "remote", From: segment.ID{Ms: 1769857200000}},
 		"?from=2026-01-31T12:00Z":                                     {Tier: "remote", From: segment.ID{Ms: 1769860800000}},
@@ -166,11 +167,13 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"?from=x":         "from: want an id",
-		"?to=1-x":         "to: want an id",
-		"?to=0-0":         "to: no message",
-		"?after=x":        "after: want an id",
-		"?after=1&from=1": "after: it stands beside from",
+		"?from=x":                `from: \"x\": want a time such as 2026-01-31 (UTC), `,
+		"?to=1-x":                `to: \"1-x\": want a time such as `,
+		"?to=0-0":                `to: \"0-0\": there is no message up to this id`,
+		"?to=0":                  `to: \"0\": there is no message before this time`,
+		"?after=x":               `after: \"x\": want a time such as `,
+		"?from=2026-01-31T12:00": "of which zone? add Z for UTC, or +02:00",
+		"?after=1&from=1":        "after: it stands beside from",
 		"?after=18446744073709551615-18446744073709551615": "no id follows",
 		"?limit=0":         "limit: want a number from 1",
 		"?skip=-1":         "skip: want",

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"korvet-offload/segment"
 )
@@ -29,7 +28,7 @@ func (s *server) messages(w *reply, r *http.Request, p segment.Partition) error 
 	if err != nil {
 		return err
 	}
-	leave, err := place(s.readings)
+	leave, err := s.readings.take(r.Context(), w)
 	if err != nil {
 		return err
 	}
@@ -103,12 +102,12 @@ func queryOf(v url.Values) (q Query, err error) {
 // bounds are the first and the last id that are wanted.
 func bounds(v url.Values) (from, to segment.ID, err error) {
 	if text := v.Get("from"); text != "" {
-		if from, err = idOf("from", text, 0); err != nil {
+		if from, err = bound("from", text, segment.ParseFrom); err != nil {
 			return from, to, err
 		}
 	}
 	if text := v.Get("after"); text != "" {
-		after, err := idOf("after", text, math.MaxUint64)
+		after, err := bound("after", text, lastOf)
 		if err != nil {
 			return from, to, err
 		}
@@ -122,31 +121,29 @@ func bounds(v url.Values) (from, to segment.ID, err error) {
 		from = next
 	}
 	if text := v.Get("to"); text != "" {
-		if to, err = idOf("to", text, math.MaxUint64); err != nil {
+		if to, err = bound("to", text, segment.ParseTo); err != nil {
 			return from, to, err
-		}
-		if to.IsZero() { // which stands for the end
-			return from, to, refused{http.StatusBadRequest, "to: no message has the id 0-0"}
 		}
 	}
 	return from, to, nil
 }
 
-// idOf reads an id, or a time, which has all ids of its millisecond: sequence is
-// that of the one that is meant.
-func idOf(name, text string, sequence uint64) (segment.ID, error) {
-	if id, err := segment.ParseID(text); err == nil {
-		return id, nil
+// bound reads an id, or a time, as cat does. In a query + stands for a space.
+func bound(name, text string, parse func(string) (segment.ID, error)) (segment.ID, error) {
+	id, err := parse(strings.ReplaceAll(text, " ", "+"))
+	if err != nil {
+		return id, refused{http.StatusBadRequest, name + ": " + err.Error()}
 	}
-	if ms, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return segment.ID{Ms: ms, Seq: sequence}, nil
+	return id, nil
+}
+
+// lastOf reads an id, or a time, which stands for the last id of its millisecond.
+func lastOf(text string) (segment.ID, error) {
+	id, err := segment.ParseFrom(text)
+	if _, none := segment.ParseID(text); err == nil && none != nil {
+		id.Seq = math.MaxUint64
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", time.DateOnly} {
-		if t, err := time.Parse(layout, strings.ReplaceAll(text, " ", "+")); err == nil && t.UnixMilli() >= 0 {
-			return segment.ID{Ms: uint64(t.UnixMilli()), Seq: sequence}, nil
-		}
-	}
-	return segment.ID{}, refused{http.StatusBadRequest, name + ": want an id (1708956789000-0), milliseconds since 1970, or a time (2026-01-31T12:00:00Z)"}
+	return id, err
 }
 
 // parameters are those of a request. Those that do not exist, or stand twice, are

@@ -2,9 +2,11 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -26,6 +28,12 @@ type reply struct {
 	status  int
 	sent    bool // the status
 	bytes   int64
+
+	mu     sync.Mutex    // of what follows: others look at it, too
+	since  time.Time     // since when the client has us wait; zero = it does not
+	waited time.Duration // before that, for this piece of pieceSize bytes
+	piece  int64         // what it took of it
+	ended  bool          // it gets no more
 }
 
 func newReply(w http.ResponseWriter, stall time.Duration) *reply {
@@ -48,20 +56,65 @@ func (r *reply) commit() {
 	}
 }
 
-// inTime gives the client time for the next piece.
-func (r *reply) inTime() {
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.stall)) // a recorder has none
+// errEnded ends an answer whose client has taken it too slowly.
+var errEnded = errors.New("the client is slow, and another one waits for its place")
+
+// begin gives the client time for what is written next.
+func (r *reply) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return errEnded
+	}
+	r.since = time.Now()
+	_ = r.control.SetWriteDeadline(r.since.Add(r.stall)) // a recorder has none
+	return nil
+}
+
+// took notes that the client took n bytes.
+func (r *reply) took(n int64) {
+	r.bytes += n
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waited += time.Since(r.since)
+	r.since = time.Time{}
+	if r.piece += n; r.piece >= pieceSize {
+		r.piece, r.waited = 0, 0
+	}
+}
+
+// waits is for how long the client has had us wait for the piece under way.
+func (r *reply) waits(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ended:
+		return -1
+	case r.since.IsZero():
+		return r.waited
+	}
+	return r.waited + now.Sub(r.since)
+}
+
+// end cuts the answer off, from outside.
+func (r *reply) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	_ = r.control.SetWriteDeadline(time.Unix(1, 0)) // a recorder has none
 }
 
 // Write implements io.Writer.
 func (r *reply) Write(b []byte) (sent int, err error) {
 	r.commit()
 	for sent < len(b) && err == nil {
-		r.inTime()
+		if err = r.begin(); err != nil {
+			return sent, err
+		}
 		var n int
 		n, err = r.ResponseWriter.Write(b[sent:min(len(b), sent+pieceSize)])
+		r.took(int64(n))
 		sent += n
-		r.bytes += int64(n)
 	}
 	return sent, err
 }
@@ -96,7 +149,9 @@ func (r *reply) sendFile(file *os.File, n int64, zeroCopy bool) (sent int64, err
 	}
 	r.commit()
 	for sent < n {
-		r.inTime()
+		if err := r.begin(); err != nil {
+			return sent, err
+		}
 		// Exactly this pair of types is what the library knows how to hand on.
 		piece := &io.LimitedReader{R: from, N: min(pieceSize, n-sent)}
 		var m int64
@@ -105,8 +160,8 @@ func (r *reply) sendFile(file *os.File, n int64, zeroCopy bool) (sent int64, err
 		} else {
 			m, err = io.Copy(r.ResponseWriter, piece)
 		}
+		r.took(m)
 		sent += m
-		r.bytes += m
 		if err != nil {
 			return sent, err
 		}
@@ -138,10 +193,15 @@ func (r *reply) sendBody(c *content, body io.Reader, n int64) (sent int64, err e
 	return sent, nil
 }
 
-// finish sends a status that has no body.
+// finish sends a status that has no body, and gives the client time for what the
+// library has not written yet: the deadline may be one of long ago, or of the
+// request before.
 func (r *reply) finish() {
 	if r.status != 0 {
 		r.commit()
+	}
+	if r.begin() == nil {
+		r.took(0)
 	}
 }
 

@@ -117,15 +117,5 @@ func pathOf(p segment.Partition) string {
 	return fmt.Sprintf("/v1/topics/%s/%d", p.Topic, p.Number)
 }
 
-// place takes one of so many places, or sends the client away.
-func place(places chan struct{}) (leave func(), err error) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	default:
-		return nil, refused{http.StatusServiceUnavailable, "too many are reading at once; try again"}
-	}
-}
-
 // errStop ends a reading whose reader has gone.
 var errStop = errors.New("stop")

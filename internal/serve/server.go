@@ -42,8 +42,8 @@ type server struct {
 	stall      time.Duration
 	rates      *rates
 	partitions *Recent[struct{}, []segment.Partition]
-	readings   chan struct{}
-	listings   chan struct{}
+	readings   *places
+	listings   *places
 }
 
 func newServer(c Config, p Parts, e Events) *server {
@@ -51,7 +51,7 @@ func newServer(c Config, p Parts, e Events) *server {
 		partitions: NewRecent(partitionsAge, 1, func(ctx context.Context, _ struct{}) ([]segment.Partition, error) {
 			return p.Directory.Partitions(ctx)
 		}),
-		readings: make(chan struct{}, readingsAtOnce), listings: make(chan struct{}, listingsAtOnce)}
+		readings: newPlaces(readingsAtOnce), listings: newPlaces(listingsAtOnce)}
 }
 
 // Serve answers on the address of the configuration until ctx ends, then gives
@@ -83,39 +83,10 @@ func (s *server) serve(ctx context.Context, stop time.Duration) error {
 	defer cut()
 	h.BaseContext = func(net.Listener) context.Context { return base }
 	s.events.Listening(l.Addr())
-	err = run(ctx, h, g, stop, func() { cut(); g.cut() })
+	err = ops.Run(ctx, h, g, stop, func() { cut(); g.cut() })
 	g.wait()
 	if err != nil {
 		return fmt.Errorf("serve http on %s: %w", s.config.Address, err)
-	}
-	return nil
-}
-
-// run runs a server until ctx ends or the listener fails. Answers that are still
-// under way when the time to stop is over are cut off: cut ends what they wait for,
-// too, since the library does not see that a connection is closed while more than
-// the request lies in it.
-func run(ctx context.Context, h *http.Server, l net.Listener, stop time.Duration, cut func()) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served := make(chan error, 1)
-	go func() {
-		defer cancel()
-		if h.TLSConfig != nil {
-			served <- h.ServeTLS(l, "", "")
-			return
-		}
-		served <- h.Serve(l)
-	}()
-	<-ctx.Done()
-	limited, done := context.WithTimeout(context.WithoutCancel(ctx), stop)
-	defer done()
-	if h.Shutdown(limited) != nil {
-		cut()
-		_ = h.Close() // the listener is closed already, and the clients had their time
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
 	}
 	return nil
 }

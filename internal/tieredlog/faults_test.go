@@ -245,36 +245,6 @@ func TestListingTakesTheNewestCopy(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
-	for text, want := range map[string]uint64{
-		"2026-01-31": 1769817600000, "2026-01-31T08:00Z": 1769846400000, "2026-01-31T08:00:00Z": 1769846400000, "2026-01-31T09:00+01:00": 1769846400000,
-		"2026-01-31T08:00:00.5Z": 1769846400500, "1769846400000": 1769846400000, "0": 0,
-	} {
-		if id, err := ParseFrom(text); err != nil || id != (segment.ID{Ms: want}) {
-			t.Errorf("from %s: %s, %v", text, id, err)
-		}
-		if id, err := ParseTo(text); want > 0 && (err != nil || id != (segment.ID{Ms: want - 1, Seq: math.MaxUint64})) {
-			t.Errorf("to %s: %s, %v", text, id, err)
-		}
-	}
-	for _, text := range []string{"", "soon", "2026-13-01", "1969-12-31", "-5", "+5", "5-", "2026-01-31 08:00", "99999999999999999999"} {
-		if id, err := ParseFrom(text); err == nil {
-			t.Errorf("%q: %s", text, id)
-		}
-	}
-	for _, text := range []string{"0", "0-0", "1970-01-01"} {
-		if id, err := ParseTo(text); err == nil {
-			t.Errorf("to %q: %s", text, id)
-		}
-	}
-	for _, text := range []string{"5-3", "0-0"} {
-		id, err := ParseFrom(text)
-		if to, _ := ParseTo(text); err != nil || id.String() != text || to != id && text != "0-0" {
-			t.Errorf("%s: %s", text, id)
-		}
-	}
-}
-
 func TestBetween(t *testing.T) {
 	for _, tt := range []struct{ a, b, want segment.ID }{
 		{segment.ID{Ms: 1}, segment.ID{Ms: 3}, segment.ID{Ms: 2}},

@@ -63,6 +63,15 @@ func gcGuards() []Guard {
 			Name: "a pass asks whether the root is this Redis' still", Against: "a Redis that was emptied under a running worker goes on below the objects of its earlier life",
 			Cuts:    []Cut{{"internal/command/owner.go", "	if err := r.owner.still(ctx); err != nil {\n		return nil, err\n	}\n", ""}},
 			Package: "./internal/command", Test: "^TestARootThatIsLostMeanwhile$",
+		}, {
+			Name: "a root without the objects is not claimed", Against: "copies go below the mount point of a folder that is not mounted, and what retention deletes counts as deleted",
+			Cuts:    []Cut{{"internal/command/owner.go", "	if c.objects != nil && !c.empty.Load() {", "	if false {"}},
+			Package: "./internal/command", Test: "^TestARootWithoutTheObjects$",
+		},
+		{
+			Name: "a root without the objects ends the start", Against: "a daemon whose folder is not mounted looks as if it worked",
+			Cuts:    []Cut{{"internal/command/owner_objects.go", "	if err := s.owner.objects(ctx); errors.Is(", "	if err := s.owner.objects(ctx); err == nil && errors.Is("}},
+			Package: "./internal/command", Test: "^TestARootWithoutTheObjects$",
 		},
 	}
 }

@@ -24,7 +24,7 @@ type Cut struct{ File, Old, New string }
 
 // All are the guards, in the order of a segment's life.
 func All() []Guard {
-	return slices.Concat(copyGuards(), flipGuards(), dropGuards(), plainGuards(), expiryGuards(), pauseGuards(), shardGuards(), savingGuards(), gcGuards())
+	return slices.Concat(copyGuards(), flipGuards(), dropGuards(), plainGuards(), expiryGuards(), pauseGuards(), shardGuards(), savingGuards(), gcGuards(), healGuards())
 }
 
 const (

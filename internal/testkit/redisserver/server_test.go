@@ -74,3 +74,28 @@ func TestMonitorSeesScripts(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What the tests read is what a person would see.
+func TestExecPrintsAsRedisCliDoes(t *testing.T) {
+	s := Start(t, Password("p@ss"))
+	s.Exec("HSET", "h", "a", "x\r\ny\n", "b", "")
+	s.Exec("XADD", "s", "1-1", "f", "v", "f", "w")
+	for _, command := range [][]string{
+		{"HGETALL", "h"}, {"HGET", "h", "a"}, {"HGET", "h", "no"}, {"HLEN", "h"}, {"XRANGE", "s", "-", "+"}, {"XINFO", "STREAM", "s"},
+		{"KEYS", "no*"}, {"DUMP", "s"}, {"EVAL", "return {1, {}, {'a', {'b', false}}, redis.status_reply('OK')}", "0"}, {"ACL", "WHOAMI"},
+	} {
+		want, err := s.cli(append([]string{"-s", s.Socket, "-e"}, command...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Exec(command...); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+	if _, err := s.TryExec("XADD", "h", "*", "a", "b"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("an error: %v", err)
+	}
+	if got := s.Exec("-n", "3", "CLIENT", "INFO"); !strings.Contains(got, " db=3 ") {
+		t.Errorf("an option of redis-cli: %q", got)
+	}
+}

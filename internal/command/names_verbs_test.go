@@ -1,0 +1,133 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// namesRig is a movedRig with a second partition, orders:1, of one open segment, and
+// a plain stream with two segments on the store.
+func namesRig(t *testing.T) (r rig, folder string) {
+	t.Helper()
+	r, folder = movedRig(t)
+	r.server.Exec("HSET", "korvet:topic:orders", "partitions", "2")
+	r.environ = append(r.environ, "KORVET_STREAMS_0_KEY=events", "KORVET_STREAMS_0_SEGMENT_ENTRIES=2")
+	for _, id := range []string{"1-0", "2-0", "3-0", "4-0"} {
+		r.server.Exec("XADD", "events", id, "value", id)
+	}
+	for range 3 {
+		mustCall(t, r.environ, exitDone, "run", "--once", "--seal-grace", "0")
+	}
+	return r, folder
+}
+
+// Every verb that takes names takes them alike.
+func TestNamesOfEveryVerb(t *testing.T) {
+	r, _ := namesRig(t)
+	for args, want := range map[string]string{
+		"ls orders":                           "orders:0          3 ",
+		"ls orders:0/1":                       "      1  both tiers ",
+		"ls orders:0/0,2 orders:1":            "orders:1         0  open ",
+		"ls orders:0/1 --from-store":          "korvet:storage:local:orders:0/1.parquet\n",
+		"ls orders:0/1 orders:0 --compare":    "      2  not copied ",
+		"ls --stream events 0":                "      0  both tiers ",
+		"describe orders:0/0-1 orders:1/0":    "segment   orders:1/0",
+		"describe --stream events 0":          "segment   events/0",
+		"cat orders:0/2":                      "1708956789000-0",
+		"cat orders:0/0,1":                    "1708956789000-0",
+		"cat --stream events 0":               `{"id":"1-0","fields":[["value","1-0"]]}`,
+		"cat --stream events 0 --from-store":  `{"id":"2-0","fields":[["value","2-0"]]}`,
+		"verify orders":                       "2 partitions, 4 segments, ",
+		"verify --topic orders":               "2 partitions, 4 segments, ",
+		"verify orders:0":                     "1 partition, 3 segments, 2 objects; ",
+		"verify orders:0/1 --deep":            "1 partition, 1 segment, 1 object; read 1 object ",
+		"verify orders:0/0-1 orders:1 --deep": "2 partitions, 3 segments, 2 objects; read 2 objects ",
+		"verify --stream events 0 --deep":     "1 partition, 1 segment, 1 object; read 1 object ",
+		"repair orders":                       "0 findings",
+		"repair orders:0/1 orders:1/0":        "0 findings",
+		"repair --stream events 0":            "0 findings",
+		"gc orders":                           "2 objects (",
+		"gc orders:0/1":                       "1 object (",
+		"gc --stream events 0":                "1 object (",
+		"restore orders:0/1":                  "1 segment with 10 messages would be restored",
+		"restore orders:0 --segment 1":        "1 segment with 10 messages would be restored",
+		"restore --stream events 0":           "1 segment with 2 messages would be restored",
+		"restore --manifests orders:0":        "orders:0   there ",
+		"restore --manifests --topic orders":  "orders:0   there ",
+		"restore --manifests --stream events": "events     there ",
+		"restore --manifests orders payments": "orders:0   there ",
+	} {
+		if got := call(t, r.environ, strings.Fields(args)...); got.code != exitDone || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: exit %d, no %q in\n%s%s", args, got.code, want, got.stdout, got.stderr)
+		}
+	}
+	for args, want := range map[string]string{
+		"verify orders:0/9":             "segment orders:0/9: it has no entry, and there is no object of it on the store; korvet-offload ls lists those that there are",
+		"repair orders:0/0-1,5,7-8":     "segment orders:0/5,7-8: it has no entry, ",
+		"gc --stream events 7":          "segment events/7: it has no entry, ",
+		"cat orders:0/9":                "partition orders:0: the manifest has no such segment; korvet-offload ls lists those that there are",
+		"ls orders:0/9":                 "orders:0: there is no such segment in its manifest",
+		"ls orders:0/9 --from-store":    "orders:0: nothing of it lies in the bucket",
+		"ls orders:0/9 --compare":       "orders:0: there is neither an entry nor an object of it",
+		"ls nope orders":                "topic nope: it is in no registry, and was not offloaded before",
+		"ls nope orders --from-store":   "topic nope: nothing of it lies in the bucket",
+		"describe orders:0/9":           "segment orders:0/9: there is neither an entry nor an object of it",
+		"describe orders:0/1,9 -o json": "segment orders:0/9: there is neither an entry nor an object of it",
+		"restore orders:0/9":            "segment orders:0/9: it has no entry, ",
+		"restore orders:0/1 orders:2":   "partition orders:2: it is in no registry, ",
+	} {
+		if got := call(t, r.environ, strings.Fields(args)...); got.code != exitFault || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: exit %d, no %q in\n%s%s", args, got.code, want, got.stdout, got.stderr)
+		}
+	}
+}
+
+// What is wrong with a segment is told of to who asks for it, and to nobody else.
+func TestOnlyTheSegmentsThatAreNamed(t *testing.T) {
+	r, folder := namesRig(t)
+	spoil(t, os.WriteFile(filepath.Join(folder, "0.parquet"), []byte("short"), 0o600))
+	for args, code := range map[string]int{
+		"verify orders:0/1": exitDone, "verify orders:1": exitDone, "verify orders:0/0": exitFault, "verify orders": exitFault, "verify orders:0/1 --deep": exitDone,
+	} {
+		got := call(t, r.environ, strings.Fields(args)...)
+		if got.code != code || strings.Contains(got.stdout, "truncated  orders:0/0") != (code == exitFault) {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	report := filepath.Join(t.TempDir(), "found.json")
+	spoil(t, os.WriteFile(report, []byte(call(t, r.environ, "verify", "-o", "json").stdout), 0o600))
+	mustRead(t, call(t, r.environ, "repair", "orders:0/1", "--report", report, "--yes"), exitDone, "", "0 findings")
+	mustRead(t, call(t, r.environ, "repair", "orders:0/0", "--report", report), exitDone, "", "would: recopy  orders:0/0")
+	mustRead(t, call(t, r.environ, "repair", "orders:0/0", "--yes"), exitDone, "", "1 healed")
+	mustRead(t, call(t, r.environ, "verify", "orders:0/0", "--deep"), exitDone, "", "nothing is wrong")
+}
+
+// In JSON a single partition, or segment, is what it always was, and several are a
+// list.
+func TestSeveralInJSON(t *testing.T) {
+	r, _ := namesRig(t)
+	var one struct{ Partition string }
+	var many struct{ Partitions, Segments []struct{ Partition string } }
+	for args, into := range map[string]any{
+		"restore orders:0": &one, "describe orders:0/1": &one,
+		"restore orders:0/0 orders:1": &many, "describe orders:0/0-1": &many, "ls orders:0 orders:1": &many,
+	} {
+		got := call(t, r.environ, append(strings.Fields(args), "-o", "json")...)
+		if err := json.Unmarshal([]byte(got.stdout), into); err != nil {
+			t.Errorf("%s: %v in %+v", args, err, got)
+		}
+	}
+	if one.Partition != "orders:0" || len(many.Partitions) != 2 || len(many.Segments) < 2 || many.Segments[1].Partition != "orders:0" {
+		t.Errorf("%+v %+v", one, many)
+	}
+}
+
+// pause and resume take a topic by its name alone.
+func TestPauseByName(t *testing.T) {
+	r := newRig(t)
+	mustRead(t, call(t, r.environ, "pause", "orders"), exitDone, "", "paused: topic orders since ")
+	mustRead(t, call(t, r.environ, "resume", "orders"), exitDone, "", "nothing is paused")
+}
