@@ -149,8 +149,8 @@ func globals() map[string]string {
 	return map[string]string{
 		"internal/command/version.go linkedVersion":  "the linker fills it in",
 		"internal/command/version.go linkedRevision": "the linker fills it in",
-		"iceberg/app.go linkedVersion":                "the linker fills it in",
-		"iceberg/app.go linkedRevision":               "the linker fills it in",
+		"iceberg/app.go linkedVersion":               "the linker fills it in",
+		"iceberg/app.go linkedRevision":              "the linker fills it in",
 
 		"s3sink/classify.go codeClasses":   "a table that is only read",
 		"s3sink/classify.go statusClasses": "a table that is only read",
