@@ -16,10 +16,13 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 REVISION = $(shell git rev-parse --verify HEAD 2>/dev/null)
 LINKED = $(if $(REVISION),-ldflags " -X $(COMMAND).linkedVersion=$(VERSION) -X $(COMMAND).linkedRevision=$(REVISION)")
 
-.PHONY: build test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
+.PHONY: build iceberg test-iceberg test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
 
 build: ## the program, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath $(LINKED) -o bin/korvet-offload .
+
+iceberg: ## the program that "korvet-offload iceberg" runs, in bin/; it is larger than the other
+	cd iceberg && CGO_ENABLED=0 $(GO) build -trimpath $(subst $(COMMAND),main,$(LINKED)) -o ../bin/korvet-offload-iceberg .
 
 demo: ## the whole job on this machine
 	$(GO) run . demo
@@ -27,7 +30,7 @@ demo: ## the whole job on this machine
 setup: ## what the tests need
 	@bash test/setup.sh
 
-test: setup test-readers test-network model guards test-go test-deploy ## every test, with the race detector
+test: setup test-readers test-network model guards test-go test-iceberg test-deploy ## every test, with the race detector
 
 test-go:
 	$(GO) vet ./...
@@ -64,9 +67,14 @@ k8s-verify: ## every manifest, tried at a real kube-apiserver; builds one, which
 test-readers: ## the files, read by other Parquet readers
 	cd test/goreaders && $(GO) vet ./... && $(GO) test -race ./...
 
+test-iceberg: ## tables of the files, in catalogs of three kinds, read back by two readers
+	@bash iceberg/setup.sh
+	cd iceberg && $(GO) vet ./... && $(GO) test -race -timeout 20m ./...
+
 lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) ## formatting, vet, linters
 	@bad=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
 	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+	cd iceberg && $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
 	cd test/bench && $(GO) vet ./...
 	$(GO) vet -tags faultpoints ./...
 
