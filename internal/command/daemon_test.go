@@ -24,12 +24,14 @@ type running struct {
 
 	mu     sync.Mutex
 	stderr bytes.Buffer
+	said   func() // closes a channel, once
 }
 
 // Write takes what the daemon logs.
 func (r *running) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.said()
 	return r.stderr.Write(b)
 }
 
@@ -39,16 +41,20 @@ func (r *running) log() string {
 	return r.stderr.String()
 }
 
-// start runs the daemon until the test ends.
+// start runs the daemon until the test ends. It has read its command line when start
+// returns: the library does that in variables that all command lines share.
 func start(t *testing.T, environ []string, flags ...string) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, stop: stop, code: make(chan int, 1)}
+	said := make(chan struct{})
+	r := &running{t: t, stop: stop, code: make(chan int, 1), said: sync.OnceFunc(func() { close(said) })}
 	environ = append(environ, "KORVET_STORAGE_OFFLOAD_HTTP_ADDRESS=127.0.0.1:0", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms")
 	go func() {
+		defer r.said()
 		r.code <- Main(ctx, Process{Args: append([]string{"korvet-offload", "run"}, flags...), Environ: environ, Stdout: io.Discard, Stderr: r})
 	}()
 	t.Cleanup(stop)
+	<-said
 	return r
 }
 

@@ -184,7 +184,7 @@ func TestLsCompares(t *testing.T) {
 		}
 	}
 	r.server.Exec("DEL", "korvet:topics", "korvet:storage:offload:topics")
-	if gone := call(t, r.environ, "ls", "--compare"); gone.code != exitFault || !strings.Contains(gone.stderr, "orders:0: it is in no registry, and 3 files of it lie in the bucket") {
+	if gone := call(t, r.environ, "ls", "--compare"); gone.code != exitFault || !strings.Contains(gone.stderr, "orders:0: it is in no registry, and the bucket has 3 files of it") {
 		t.Errorf("%+v", gone)
 	}
 }

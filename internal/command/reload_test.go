@@ -41,7 +41,7 @@ type reloader struct {
 func startReloading(t *testing.T, environ []string, text string) *reloader {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &reloader{&running{t: t, stop: stop, code: make(chan int, 1)}, filepath.Join(t.TempDir(), "settings.yml"), make(chan os.Signal, 1)}
+	r := &reloader{&running{t: t, stop: stop, code: make(chan int, 1), said: func() {}}, filepath.Join(t.TempDir(), "settings.yml"), make(chan os.Signal, 1)}
 	r.write(text)
 	go func() {
 		r.code <- Main(ctx, Process{Args: []string{"korvet-offload", "run", "--config", r.file, "--http-address", "127.0.0.1:0"}, Environ: environ,

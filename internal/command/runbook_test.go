@@ -70,7 +70,7 @@ func TestTheRunbook(t *testing.T) {
 		"an object was deleted":      func(t *testing.T, c *typed) { damaged(t, c, os.Remove) },
 		"an object was cut short":    func(t *testing.T, c *typed) { damaged(t, c, func(f string) error { return os.Truncate(f, 100) }) },
 		"a stream is gone":           streamGone,
-		"the bucket is not mounted":  notMounted,
+		"the folder is not mounted":  notMounted,
 		"a topic was removed":        topicRemoved,
 		"Redis is full":              redisFull,
 		"objects are left over":      leftOver,
