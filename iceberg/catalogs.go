@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -38,7 +39,7 @@ func openCatalog(ctx context.Context, o options, store s3sink.Config) (catalog.C
 		props["warehouse"] = o.warehouse
 	}
 	if o.sql() {
-		return openSQL(o, props)
+		return openSQL(ctx, o, props)
 	}
 	props["type"], props["uri"] = "rest", o.catalog.String()
 	if o.token != "" {
@@ -58,9 +59,12 @@ func openCatalog(ctx context.Context, o options, store s3sink.Config) (catalog.C
 	}, nil
 }
 
+// answerTime is how long a database may take to answer at all.
+const answerTime = 30 * time.Second
+
 // openSQL opens a catalog in a database, and makes its two tables if they are not
-// there.
-func openSQL(o options, props iceberg.Properties) (catalog.Catalog, func(), error) {
+// there. The library makes them without a context: the database is asked before.
+func openSQL(ctx context.Context, o options, props iceberg.Properties) (catalog.Catalog, func(), error) {
 	driver, dialect, source := "pgx", sqlcatalog.Postgres, o.catalog.String()
 	if o.catalog.Scheme == "sqlite" {
 		// One writer waits for another instead of failing at once.
@@ -71,7 +75,12 @@ func openSQL(o options, props iceberg.Properties) (catalog.Catalog, func(), erro
 		return nil, nil, usageError{fmt.Errorf("--catalog %s: %w", o.catalog.Redacted(), err)}
 	}
 	closed := func() { _ = db.Close() }
-	cat, err := sqlcatalog.NewCatalog(o.name, db, dialect, props)
+	limited, done := context.WithTimeout(ctx, answerTime)
+	defer done()
+	var cat catalog.Catalog
+	if err = db.PingContext(limited); err == nil {
+		cat, err = sqlcatalog.NewCatalog(o.name, db, dialect, props)
+	}
 	if err != nil {
 		closed()
 		return nil, nil, fmt.Errorf("open catalog %s: %w", o.catalog.Redacted(), err)

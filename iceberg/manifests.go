@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"korvet-offload/offload"
@@ -33,6 +34,7 @@ type told struct {
 	bare     map[segment.Partition]bool // these have no manifest, or an empty one
 	parts    map[segment.Partition]bool // these were read
 	unread   map[segmentName]bool       // what these are can't be told
+	ended    map[segmentName]int64      // copies below this one are over, by the entry; 0 = no entry says so
 	problems []string
 }
 
@@ -42,7 +44,7 @@ type segmentName struct {
 }
 
 func newTold() *told {
-	return &told{remote: map[string]remote{}, bare: map[segment.Partition]bool{}, parts: map[segment.Partition]bool{}, unread: map[segmentName]bool{}}
+	return &told{remote: map[string]remote{}, bare: map[segment.Partition]bool{}, parts: map[segment.Partition]bool{}, unread: map[segmentName]bool{}, ended: map[segmentName]int64{}}
 }
 
 func (t *told) problem(format string, args ...any) {
@@ -106,6 +108,7 @@ func (t *told) read(ctx context.Context, redis manifests, layout segment.Layout,
 		}
 		e, err := segment.ParseEntry([]byte(value))
 		if err == nil {
+			t.ended[segmentName{p, n}] = endedOf(e)
 			err = t.take(layout, remote{p, n, e})
 		}
 		if err != nil {
@@ -114,6 +117,19 @@ func (t *told) read(ctx context.Context, redis manifests, layout segment.Layout,
 		}
 	}
 	return nil
+}
+
+// endedOf is below which copy of a segment there is none for readers any more, unless the
+// entry names it. One that is LOCAL and was not raised is what a failover leaves that has
+// lost a flip: the very file may be all that there is.
+func endedOf(e segment.Entry) int64 {
+	switch {
+	case e.State == segment.Open:
+		return 0
+	case e.State == segment.Sealed && e.Tier == segment.Local:
+		return e.Copy
+	}
+	return math.MaxInt64
 }
 
 // take keeps an entry if it is one that readers are given from the object store: the

@@ -17,6 +17,7 @@ import (
 type options struct {
 	topic      string
 	table      table.Identifier // namespace and name
+	named      bool             // somebody has named it
 	catalog    *url.URL
 	name       string // of the catalog, which rows of an SQL catalog begin with
 	warehouse  string // "" = the catalog knows
@@ -44,7 +45,7 @@ func (p process) readOptions(c *cli.Context) (o options, err error) {
 	if c.NArg() != 1 {
 		return o, usageError{errors.New("register: name one topic; see korvet-offload iceberg register --help")}
 	}
-	o = options{topic: c.Args().First(), name: c.String("catalog-name"), warehouse: strings.TrimSuffix(c.String("warehouse"), "/"), dryRun: c.Bool("dry-run")}
+	o = options{topic: c.Args().First(), named: c.String("table") != "", name: c.String("catalog-name"), warehouse: strings.TrimSuffix(c.String("warehouse"), "/"), dryRun: c.Bool("dry-run")}
 	if err := segment.ValidateTopic(o.topic); err != nil {
 		return o, usageError{err}
 	}

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
+
+	"korvet-offload/s3sink"
 )
 
 // What is wrong with the command line is one line, and exit code 2. Secrets are not
@@ -75,5 +80,30 @@ func TestNobodyAnswers(t *testing.T) {
 	r.server.Stop()
 	if a := r.register("orders"); a.code != exitFault || !strings.Contains(a.stderr, "redis") {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A database that takes the connection and says nothing does not keep the program from
+// being stopped.
+func TestADatabaseThatSaysNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			stop()
+			<-t.Context().Done()
+			_ = c.Close()
+		}
+	}()
+	o := options{name: "korvet", warehouse: "file:///tmp/x"}
+	if o.catalog, err = catalogURI("postgres://user@" + l.Addr().String() + "/db"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openCatalog(ctx, o, s3sink.Config{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

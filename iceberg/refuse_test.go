@@ -8,6 +8,8 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
+
+	"korvet-offload/segment"
 )
 
 // refused checks that a table is refused, with and without --dry-run, and is as it was.
@@ -149,6 +151,24 @@ func TestATableOfOthersIsTaken(t *testing.T) {
 		t.Errorf("its root is %q", got)
 	}
 	r.wantRows(allOfOrders()...)
+}
+
+// Topics whose tables have the same name by default are not mixed.
+func TestTopicsOfOneNameAreNotMixed(t *testing.T) {
+	r := newRig(t)
+	b, closed := r.broker()
+	defer closed()
+	if err := b.CreateTopic(t.Context(), "Orders", 1); err != nil {
+		t.Fatal(err)
+	}
+	r.write(segment.Partition{Topic: "Orders"}, 0, false)
+	r.pass()
+	r.want(r.register("orders"), exitDone, 4, 0, 0)
+	if a := r.register("Orders"); a.code != exitUsage || !strings.Contains(a.stderr, "korvet.orders holds files of topic orders") {
+		t.Errorf("exit %d, %s%s", a.code, a.stderr, a.stdout)
+	}
+	r.wantRows(allOfOrders()...)
+	r.want(r.register("Orders", "--table", "korvet.capital"), exitDone, 1, 0, 0)
 }
 
 // What another program has rewritten is not added once more.

@@ -12,7 +12,9 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
+	"golang.org/x/sync/errgroup"
 
+	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
@@ -92,12 +94,18 @@ func (r *registration) once(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if other := r.otherTopic(live); other != "" && !r.named {
+		return result{}, usageError{fmt.Errorf("table %s holds files of topic %s: topics whose names differ in capitals, dots and dashes alone need a table each, and --table to name it", dotted(r.table), other)}
+	}
 	told, err := readManifests(ctx, r.redis, r.layout, r.topic)
 	if err != nil {
 		return result{}, err
 	}
 	p := r.difference(told, live)
 	if err := describe(ctx, r.store, r.layout, t, p.add); err != nil {
+		return result{}, err
+	}
+	if err := r.decide(ctx, told, &p); err != nil {
 		return result{}, err
 	}
 	done := r.outcome(t, told, p)
@@ -133,6 +141,7 @@ func (r *registration) current(ctx context.Context) (*table.Table, map[string]ic
 type plan struct {
 	add    []candidate
 	remove []iceberg.DataFile
+	doubt  []iceberg.DataFile // no entry says that they are over: decide
 	same   int
 	kept   map[segment.Partition]int // files of partitions without a manifest, which stay
 }
@@ -158,6 +167,8 @@ func (r *registration) difference(t *told, live map[string]iceberg.DataFile) pla
 		case named, t.unread[name.segmentName]:
 		case t.bare[name.partition] || !t.parts[name.partition]:
 			p.kept[name.partition]++
+		case name.copy >= t.ended[name.segmentName]:
+			p.doubt = append(p.doubt, file)
 		default:
 			p.remove = append(p.remove, file)
 		}
@@ -167,10 +178,56 @@ func (r *registration) difference(t *told, live map[string]iceberg.DataFile) pla
 	return p
 }
 
+// decide takes out the files that no entry says are over, if their objects have gone. An
+// entry goes after its object: where the object is still there, no retention took the
+// entry, and Redis was emptied, its manifest is being rebuilt, or a failover lost a flip.
+func (r *registration) decide(ctx context.Context, t *told, p *plan) error {
+	errs := make([]error, len(p.doubt))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(footersAtOnce)
+	for i, file := range p.doubt {
+		g.Go(func() error {
+			name, _ := r.ours(file.FilePath())
+			_, errs[i] = r.store.Stat(ctx, name.path)
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("look at the objects: %w", err)
+	}
+	for i, file := range p.doubt {
+		name, _ := r.ours(file.FilePath())
+		switch {
+		case s3sink.ClassOf(errs[i]) == s3sink.ClassMissing:
+			p.remove = append(p.remove, file)
+		case errs[i] != nil:
+			t.problem("%s/%s: no entry says that it is over, and its file stays in the table: %v", name.partition, name.number, errs[i])
+		default:
+			t.problem("%s/%s: no entry says that it is over, and its object %s is there, so its file stays in the table; see korvet-offload verify, and after a loss of Redis restore --manifests", name.partition, name.number, name.path)
+		}
+	}
+	return nil
+}
+
+// otherTopic is another topic of which a table has a file; "" = there is none.
+func (r *registration) otherTopic(live map[string]iceberg.DataFile) string {
+	for location := range live {
+		if path, below := r.root.key(location); below {
+			if o, ok := segment.ParseObjectPath(path); ok {
+				if p, ok := r.layout.PartitionOf(o.Folder); ok && !p.Plain && p.Topic != r.topic {
+					return p.Topic
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // ownFile is what the location of one of the topic's files says.
 type ownFile struct {
 	segmentName
 	path string
+	copy int64
 }
 
 // ours says whether a file is one of a segment of the topic.
@@ -184,7 +241,7 @@ func (r *registration) ours(location string) (ownFile, bool) {
 		return ownFile{}, false
 	}
 	p, ok := r.layout.PartitionOf(o.Folder)
-	return ownFile{segmentName{p, o.Segment}, path}, ok && p.Topic == r.topic && !p.Plain
+	return ownFile{segmentName{p, o.Segment}, path, o.Copy}, ok && p.Topic == r.topic && !p.Plain
 }
 
 // commit adds and takes out in one snapshot. The library would repeat a commit that

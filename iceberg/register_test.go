@@ -137,6 +137,42 @@ func TestWhatCantBeReadTakesNothingOut(t *testing.T) {
 	r.wantRows(allOfOrders()...)
 }
 
+// A manifest that is rebuilt, or that begins anew after a loss of Redis, takes nothing
+// out whose object is still there.
+func TestAManifestThatLacksEntriesTakesNothingOut(t *testing.T) {
+	r := newRig(t)
+	r.pass()
+	r.register("orders")
+	key := manifestOfOrders + "0"
+	first, second, open := r.server.Exec("HGET", key, "0"), r.server.Exec("HGET", key, "1"), r.server.Exec("HGET", key, "2")
+	lost := `{"v":1,"state":"SEALED","tier":"LOCAL","sealedAt":1}`
+	for _, entries := range [][]string{
+		{"0", first, "1", lost, "2", open}, // a failover has lost the flip
+		{"0", first},                       // restore --manifests is under way
+		{"0", strings.ReplaceAll(open, "orders:0:2", "orders:0:0")}, // a broker begins anew
+	} {
+		r.server.Exec("DEL", key)
+		r.server.Exec(append([]string{"HSET", key}, entries...)...)
+		a := r.register("orders")
+		r.want(a, exitFault, 0, 0, a.Same)
+		if !strings.Contains(a.stderr, "orders:0/1: no entry says that it is over, and its object korvet:storage:local:orders:0/1.parquet is there") {
+			t.Errorf("%s", a.stderr)
+		}
+		r.wantRows(allOfOrders()...)
+	}
+	r.server.Exec("HSET", key, "1", strings.Replace(lost, `"sealedAt"`, `"copy":1,"sealedAt"`, 1), "2", open) // it is copied again
+	r.server.Exec("HSET", key, "0", first)
+	r.want(r.register("orders"), exitDone, 0, 1, 3)
+	r.server.Exec("HSET", key, "1", second)
+	r.want(r.register("orders"), exitDone, 1, 0, 3)
+	r.server.Exec("HDEL", key, "0") // retention: the object first, then the entry
+	if err := os.Remove(filepath.Join(r.objects, "korvet:storage:local:orders:0", "0.parquet")); err != nil {
+		t.Fatal(err)
+	}
+	r.want(r.register("orders"), exitDone, 0, 1, 3)
+	r.wantRows("orders:0/1", "orders:1/0", "orders:1/1")
+}
+
 // A topic takes nothing of another, and no rows that are not its own, out of a table.
 func TestRowsOfOthersStay(t *testing.T) {
 	r := newRig(t)
@@ -153,12 +189,12 @@ func TestRowsOfOthersStay(t *testing.T) {
 	r.change("orders", func(ctx context.Context, tx *table.Transaction) error {
 		return tx.AddFiles(ctx, []string{"file://" + other}, nil, false)
 	})
-	r.want(r.register("orders"), exitDone, 4, 0, 0)
+	r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 4, 0, 0)
 	r.wantRows(append(allOfOrders(), "orders:0/0", "payments:0/0", "payments:0/1")...)
 	for n := range 2 {
 		r.edit(0, n, `"state":"SEALED"`, `"state":"DELETING"`)
 	}
-	r.want(r.register("orders"), exitDone, 0, 2, 2)
+	r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 0, 2, 2)
 	r.wantRows("orders:1/0", "orders:1/1", "orders:0/0", "payments:0/0", "payments:0/1")
 }
 
@@ -234,7 +270,7 @@ func TestTheLibraryDoesNotRepeatCommits(t *testing.T) {
 	times := 0
 	slow.committed = func() {
 		if times++; times == 1 {
-			r.want(r.register("orders"), exitDone, 4, 0, 0)
+			r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 4, 0, 0)
 		}
 	}
 	if done, err := slow.run(ctx); err != nil || len(done.added) != 0 || done.same != 4 {

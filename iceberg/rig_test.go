@@ -147,7 +147,7 @@ func (r *rig) registration(topic string) (context.Context, *registration) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	o := options{topic: topic, table: table.Identifier{"korvet", topic}, name: "korvet", warehouse: r.warehouse, token: variable(r.environ, tokenVariable)}
+	o := options{topic: topic, named: true, table: table.Identifier{"korvet", topic}, name: "korvet", warehouse: r.warehouse, token: variable(r.environ, tokenVariable)}
 	if o.catalog, err = catalogURI(r.catalog); err != nil {
 		r.t.Fatal(err)
 	}

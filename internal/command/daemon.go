@@ -16,6 +16,7 @@ import (
 	"korvet-offload/internal/page"
 	"korvet-offload/lease"
 	"korvet-offload/offload"
+	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
 
@@ -114,9 +115,15 @@ func (d *daemon) look(ctx context.Context, s *session) {
 // lookAtOwner asks again whom the root belongs to. That it is somebody else's is
 // another thing than a store that does not answer, and passes by no waiting.
 func (d *daemon) lookAtOwner(ctx context.Context, s *session) {
-	switch err := checkOwner(ctx, s.store); {
+	err := checkOwner(ctx, s.store)
+	if err == nil {
+		err = s.checkRoot(ctx)
+	}
+	switch {
 	case err == nil:
 		d.journal.works(partOwner)
+	case errors.Is(err, s3sink.ErrAnotherRoot):
+		d.journal.fails(partOwner, "the root is not the one with the objects; nothing is put there", err)
 	case errors.As(err, new(usageError)):
 		d.journal.fails(partOwner, "the root belongs to somebody else; nothing is put there", err)
 	}

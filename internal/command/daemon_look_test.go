@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -35,7 +36,19 @@ func TestTheRootTurnsOutToBeAnothers(t *testing.T) {
 	if why := d.journal.downBecause(); !strings.Contains(why, `"other"`) {
 		t.Errorf("it says %q", why)
 	}
+	mounted := rig.root() + "-mounted"
 	rig.setMarker(t, "own")
+	mustCall(t, rig.environ, exitDone, "run", "--once")
+	if err := errors.Join(os.Rename(rig.root(), mounted), os.Mkdir(rig.root(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	d.look(t.Context(), s)
+	if why := d.journal.downBecause(); !strings.Contains(why, "mount the disk") {
+		t.Errorf("it is not mounted, and it says %q", why)
+	}
+	if err := errors.Join(os.Remove(rig.root()), os.Rename(mounted, rig.root())); err != nil {
+		t.Fatal(err)
+	}
 	d.look(t.Context(), s)
 	if why := d.journal.downBecause(); why != "" {
 		t.Errorf("the root is its own, and it says %q", why)

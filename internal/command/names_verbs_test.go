@@ -6,6 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"korvet-offload/internal/broker"
+	"korvet-offload/internal/redisstore"
+	"korvet-offload/segment"
 )
 
 // namesRig is a movedRig with a second partition, orders:1, of one open segment, and
@@ -130,4 +135,48 @@ func TestPauseByName(t *testing.T) {
 	r := newRig(t)
 	mustRead(t, call(t, r.environ, "pause", "orders"), exitDone, "", "paused: topic orders since ")
 	mustRead(t, call(t, r.environ, "resume", "orders"), exitDone, "", "nothing is paused")
+}
+
+// Segments that are named of one partition hide nothing of another that is named whole.
+func TestSegmentsOfOneHideNothingOfAnother(t *testing.T) {
+	r, _ := namesRig(t)
+	r.server.Exec("HSET", "korvet:storage:manifest:orders:1", "x", "y")
+	for _, verb := range []string{"verify orders:1", "verify orders:0/0 orders:1", "repair orders:0/0 orders:1"} {
+		if got := call(t, r.environ, strings.Fields(verb)...); got.code != exitFault || !strings.Contains(got.stdout, `field "x" of the manifest is no segment id`) {
+			t.Errorf("%s: exit %d\n%s%s", verb, got.code, got.stdout, got.stderr)
+		}
+	}
+	if got := call(t, r.environ, "verify", "orders:0/0", "orders:1/0"); got.code != exitDone {
+		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// A topic of which one partition is named is not registered while another one, which
+// has files, lacks its manifest, and never with fewer partitions than have files.
+func TestRestoreOfAPartitionRegistersNoPart(t *testing.T) {
+	r := newRig(t)
+	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b := broker.New(s.Client(), segment.DefaultLayout())
+	spoil(t, b.CreateTopic(t.Context(), "payments", 2))
+	for p := range 2 {
+		spoil(t, b.Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "payments", Number: p}, Seed: uint64(p), Count: 10, ValueBytes: 100, SealedAt: time.Now().Add(-time.Hour)}, nil))
+	}
+	mustCall(t, r.environ, exitDone, "run", "--once")
+	r.server.Exec("FLUSHALL")
+	for _, named := range []string{"payments:0", "payments:1"} {
+		got := mustCall(t, r.environ, exitFault, "restore", "--manifests", named, "--registry", "--yes")
+		if !strings.Contains(got.stderr, "topic payments: it is not registered while payments:") || r.server.Exec("EXISTS", "korvet:topics", "korvet:topic:payments") != "0" {
+			t.Errorf("%s: %s%s", named, got.stdout, got.stderr)
+		}
+		r.server.Exec("FLUSHALL")
+	}
+	mustCall(t, r.environ, exitFault, "restore", "--manifests", "payments:1", "--registry", "--yes")
+	mustCall(t, r.environ, exitDone, "restore", "--manifests", "payments:0", "--registry", "--yes")
+	if got := r.server.Exec("HGET", "korvet:topic:payments", "partitions"); got != "2" {
+		t.Errorf("%s partitions", got)
+	}
 }

@@ -99,6 +99,23 @@ func (r ownRegistry) Topics(ctx context.Context) ([]segment.Topic, error) {
 	return r.Registry.Topics(ctx)
 }
 
+// ownKnown is the records of topics, which count only as long as the root is this
+// Redis' own: one that is emptied after its topics were read, and before these, would
+// be given a record of each.
+type ownKnown struct {
+	redisStore
+	owner *cluster
+}
+
+// Known implements offload.Known.
+func (k ownKnown) Known(ctx context.Context) (map[string]string, error) {
+	known, err := k.redisStore.Known(ctx)
+	if err != nil || len(known) > 0 {
+		return known, err
+	}
+	return known, k.owner.still(ctx)
+}
+
 // takeOver gives Redis the id of a marker, where what it remembers says that the
 // root is its own, and returns the id that it has then.
 func (c *cluster) takeOver(ctx context.Context, id string) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"korvet-offload/internal/redisstore"
+	"korvet-offload/offload"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -35,9 +36,13 @@ func (w whereObjects) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	known, err := w.redis.Known(ctx)
+	if err != nil {
+		return err
+	}
 	var missing error
 	looked := 0
-	for _, t := range topics {
+	for _, t := range append(topics, offload.Remembered(topics, known)...) { // what has left the registry is deleted, too
 		for n := range t.Settings.Partitions {
 			found, err := remoteIn(ctx, w.redis, w.layout, t.Partition(n))
 			if class := redisstore.ClassOf(err); err != nil && class != redisstore.WrongType && class != redisstore.Permission {
@@ -52,6 +57,9 @@ func (w whereObjects) check(ctx context.Context) error {
 			case s3sink.ClassOf(err) != s3sink.ClassMissing:
 				return err
 			}
+			if any, err := w.anyOf(ctx, t.Partition(n)); any || err != nil {
+				return err // one object may have been deleted; here are others beside it
+			}
 			missing = fmt.Errorf("%w: "+anotherRootHint, s3sink.ErrAnotherRoot, found.segment, found.object)
 			if looked++; looked == fewObjects {
 				return missing
@@ -59,6 +67,14 @@ func (w whereObjects) check(ctx context.Context) error {
 		}
 	}
 	return missing
+}
+
+// anyOf says whether the root has any object of a partition.
+func (w whereObjects) anyOf(ctx context.Context, p segment.Partition) (bool, error) {
+	for _, err := range w.store.List(ctx, w.layout.Folder(p)+"/") {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // checkRoot refuses the start with a root that has no marker and is not the one

@@ -88,6 +88,32 @@ func TestARootWithoutItsMarker(t *testing.T) {
 	mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
 }
 
+// The oldest object may have gone with the marker, as a rule of the bucket deletes
+// both first: with others of its partition beside it the root is the right one.
+func TestARootThatHasLostItsOldestObject(t *testing.T) {
+	rig := newRig(t)
+	mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
+	for _, name := range []string{s3sink.MarkerKey, "korvet:storage:local:orders:0/0.parquet"} {
+		if err := os.Remove(filepath.Join(rig.root(), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
+}
+
+// The objects of a topic that has left the registry tell, too.
+func TestARootWithoutTheObjectsOfARemovedTopic(t *testing.T) {
+	rig := newRig(t)
+	mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
+	if err := os.RemoveAll(rig.root()); err != nil {
+		t.Fatal(err)
+	}
+	rig.server.Exec("DEL", "korvet:topics", "korvet:topic:orders")
+	if r := call(t, rig.environ, "run", "--once"); r.code != exitUsage || !strings.Contains(r.stderr, "mount the disk") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What keeps the look from an answer keeps the marker from being put.
 func TestARootThatNobodyCanTell(t *testing.T) {
 	k := &keeper{}

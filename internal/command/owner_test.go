@@ -174,6 +174,28 @@ func (k *keeper) Known(context.Context) (map[string]string, error) {
 	return known, k.err
 }
 
+// A Redis that is emptied after its topics were read has no records that count.
+func TestRecordsOfAnEmptiedRedis(t *testing.T) {
+	rig := newRig(t)
+	mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
+	s := sessionOf(t, rig.environ, quiet{})
+	if _, err := s.store.CreateOnly(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	records := ownKnown{redisStore{s.redis}, s.owner}
+	if known, err := records.Known(t.Context()); err != nil || len(known) != 1 {
+		t.Errorf("%v, %v", known, err)
+	}
+	rig.server.Exec("DEL", "korvet:storage:offload:topics") // nothing is remembered
+	if _, err := records.Known(t.Context()); err != nil {
+		t.Error(err)
+	}
+	rig.server.Exec("FLUSHALL")
+	if _, err := records.Known(t.Context()); !errors.Is(err, offload.ErrDataLost) {
+		t.Errorf("emptied: %v", err)
+	}
+}
+
 // At a start without the store an emptied Redis becomes one of its own, before the
 // first pass makes it look as if it remembered topics.
 func TestAStartWithoutTheStore(t *testing.T) {

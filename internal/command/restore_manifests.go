@@ -66,7 +66,8 @@ type loss struct {
 	register bool
 	claim    bool
 	only     func(segment.Partition) bool
-	stream   *segment.Partition // the only one; nil = all
+	stream   *segment.Partition  // the only one; nil = all
+	passed   []segment.Partition // of topics; they have files, and are not meant
 	topics   []segment.Topic
 	known    map[string]string // records of the topics that were ever offloaded
 	paused   segment.Pauses
@@ -195,7 +196,11 @@ func (l *loss) groups(ctx context.Context) iter.Seq2[catalog.Group, error] {
 				return
 			case !g.Known:
 				l.view.Notes = append(l.view.Notes, fmt.Sprintf("folder %s: of no partition of this layout; it is left alone", strconv.Quote(g.Folder)))
-			case len(g.Objects) > 0 && l.only(g.Partition) && !yield(g, nil):
+			case len(g.Objects) > 0 && !l.only(g.Partition):
+				if !g.Partition.Plain {
+					l.passed = append(l.passed, g.Partition)
+				}
+			case len(g.Objects) > 0 && !yield(g, nil):
 				return
 			}
 		}
@@ -287,6 +292,9 @@ func (l *loss) registry(ctx context.Context) error {
 			without[p.of.Topic] = p.Partition
 		}
 	}
+	if err := l.passedOver(ctx, need, without); err != nil {
+		return err
+	}
 	for _, topic := range slices.Sorted(maps.Keys(need)) {
 		v := registeredView{Topic: topic, Partitions: need[topic]}
 		at := slices.IndexFunc(l.topics, func(t segment.Topic) bool { return !t.Plain && t.Name == topic })
@@ -315,6 +323,26 @@ func (l *loss) registry(ctx context.Context) error {
 		l.view.Topics = append(l.view.Topics, v)
 	}
 	return ctx.Err()
+}
+
+// passedOver adds the partitions of topics that are registered which have files, and
+// are not among those that are named.
+func (l *loss) passedOver(ctx context.Context, need map[string]int, without map[string]string) error {
+	for _, p := range l.passed {
+		if need[p.Topic] == 0 {
+			continue
+		}
+		need[p.Topic] = max(need[p.Topic], p.Number+1)
+		fields, err := l.redis.Each(ctx, p, func(string, string) {})
+		if err != nil {
+			return err
+		}
+		if fields == 0 {
+			without[p.Topic] = p.String()
+			l.view.Notes = append(l.view.Notes, fmt.Sprintf("%s is not named, has files, and no manifest: before a worker or a producer begins, call restore --manifests %s", p, p.Topic))
+		}
+	}
+	return nil
 }
 
 // print prints what was done, or would be.

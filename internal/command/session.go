@@ -59,7 +59,7 @@ func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, 
 	r := redisStore{redis}
 	pauses := newPauseGate(r)
 	ports := offload.Ports{
-		Registry: ownRegistry{r, owner}, Known: r, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
+		Registry: ownRegistry{r, owner}, Known: ownKnown{r, owner}, Manifests: r, Streams: r, Removals: r, Clock: redis, Encoding: encoding{}, Store: objectStore{store},
 		Pauses: pauses,
 	}
 	turns := newTurns(redis, cfg, dog.stalled)

@@ -13,6 +13,7 @@ import (
 	"korvet-offload/internal/scrub"
 	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
+	"korvet-offload/segment"
 )
 
 const verifyDescription = `Compares the manifests with the object store and with Redis, and changes nothing.
@@ -125,7 +126,7 @@ func verifyOptions(c *cli.Context, cfg config.Config, what names) (scrub.Options
 		o.Only = what.covers
 	}
 	if what.anySome() {
-		o.Segments = what.has
+		o.Segments, o.Whole = what.has, func(p segment.Partition) bool { return !what.some(p) }
 	}
 	return o, nil
 }

@@ -85,7 +85,7 @@ func (r *round) twice(ctx context.Context, a, b row) (same segment.ID, twice boo
 		ids[p.ID(i)] = digest(seed, p, i)
 		return nil
 	})
-	if err == nil {
+	if err == nil && len(ids) > 0 {
 		err = r.between(ctx, b, from, to, func(p *segment.Page, i int) error {
 			if sum, there := ids[p.ID(i)]; there && sum == digest(seed, p, i) {
 				same, twice = p.ID(i), true

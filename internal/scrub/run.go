@@ -184,12 +184,9 @@ func (r *run) meant(p segment.Partition, n segment.Number) bool {
 	return r.opt.Segments == nil || r.opt.Segments(p, n)
 }
 
-// told are the findings that are of segments which are to be told of.
+// told are the findings that are to be told of.
 func (r *run) told(all []Finding) []Finding {
-	if r.opt.Segments == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(f Finding) bool { return !f.HasSegment || !r.opt.Segments(f.Partition, f.Segment) })
+	return slices.DeleteFunc(all, func(f Finding) bool { return !r.opt.tells(f) })
 }
 
 // list puts the partitions into order, each once.

@@ -21,6 +21,9 @@ type Options struct {
 	// nil = of all, and what is of no segment, too. What is wrong with one may show
 	// in others: manifests and folders are read whole all the same.
 	Segments func(segment.Partition, segment.Number) bool
+	// Whole says of which partitions what is of no segment is told, too, where Segments
+	// is set; nil = of none.
+	Whole func(segment.Partition) bool
 	// PassOver is asked right before each partition whether it is passed over now; nil =
 	// never.
 	PassOver func(segment.Partition) bool
@@ -54,7 +57,15 @@ func (o Options) Wants(f Finding) bool {
 	if (o.Only != nil || o.Partitions != nil) && (o.Only == nil || !o.Only(f.Partition)) && !slices.Contains(o.Partitions, f.Partition) {
 		return false
 	}
-	return o.Segments == nil || f.HasSegment && o.Segments(f.Partition, f.Segment)
+	return o.tells(f)
+}
+
+// tells says whether a finding is of a segment, or a partition, that is told of.
+func (o Options) tells(f Finding) bool {
+	if f.HasSegment || o.Segments == nil {
+		return o.Segments == nil || o.Segments(f.Partition, f.Segment)
+	}
+	return o.Whole != nil && o.Whole(f.Partition)
 }
 
 // Object is an object that an entry names, as it was read.
