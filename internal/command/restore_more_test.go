@@ -106,11 +106,11 @@ func TestRestoreParts(t *testing.T) {
 	// The beginning of a longer one is gone on with.
 	mustCall(t, r.environ, exitDone, "restore", "orders:0", "--segment", "1-3", "--to-key", "a", "--yes")
 	r.mustHold(t, "a", r.all("1", "2", "3"))
-	for _, yes := range []string{"--yes", ""} {
+	for yes, how := range map[string]string{"--yes": "; nothing to do", "": ", by their number and ids; --yes compares what is in them"} {
 		got := mustCall(t, r.environ, exitDone, strings.Fields("restore orders:0/1-3 --to-key a "+yes)...)
 		mustMatch(t, got.stdout, `SEGMENT  RESULT  MESSAGES  WRITTEN  THERE  STREAM  WHY`, `1        there         10        0     10  a       -`,
 			`2        there          5        0      5  a       -`, `3        there       2500        0   2500  a       -`,
-			`2515 of 2515 messages are there already; nothing to do`)
+			`2515 of 2515 messages are there already`+how)
 	}
 	nothing := mustCall(t, r.environ, exitDone, "restore", "orders:0/4")
 	mustMatch(t, nothing.stdout, `SEGMENT  RESULT   MESSAGES  WRITTEN  THERE  STREAM                                  WHY`, `4        skipped         0        0      0  `+restoredKey+`  it is in Redis, and not on the store`, `nothing to restore`)
@@ -135,7 +135,7 @@ func TestRestoreSeesWhatIsThere(t *testing.T) {
 	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1"), exitDone, "", "0        there ", "1        would_restore ",
 		"has 10 messages already: they are compared, and it goes on behind them", "\n2 segments with 20 messages (10 are there already) would be restored; --yes does it\n")
 	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1", "--yes"), exitDone, "", "\n2 segments restored: 10 messages written, 10 there already\n")
-	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1"), exitDone, "", "\n20 of 20 messages are there already; nothing to do\n")
+	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0-1"), exitDone, "", "\n20 of 20 messages are there already, by their number and ids; --yes compares what is in them\n")
 	// As many as there should be, and others: that they are there is not said.
 	r.server.Exec("XADD", "k", "5-5", "f", "v")
 	mustRead(t, mustCall(t, r.environ, exitDone, "restore", "orders:0/0", "--to-key", "k"), exitDone, "", "stream k has 1 message already: ", " with 10 messages (1 is there already) would be restored; ")

@@ -251,6 +251,8 @@ func (v restoreView) sum() string {
 	switch {
 	case n+there == 0:
 		return "nothing to restore"
+	case n == 0 && !v.Done: // what is in them was not read
+		return fmt.Sprintf("%d of %s %s there already, by their number and ids; --yes compares what is in them", v.There, words.Count(v.Messages, "message"), words.Are(v.There))
 	case n == 0:
 		return fmt.Sprintf("%d of %s %s there already; nothing to do", v.There, words.Count(v.Messages, "message"), words.Are(v.There))
 	case v.Done:
