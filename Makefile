@@ -35,7 +35,7 @@ test: setup test-readers test-network model guards test-go test-iceberg test-dep
 test-go:
 	$(GO) vet ./...
 	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v korvet-offload/test)
-	$(GO) test -race -timeout 30m -p 1 ./test ./test/torture ./test/load
+	$(GO) test -race -timeout 60m -p 1 ./test ./test/torture ./test/load
 
 test-network: ## through a proxy that spoils the connections
 	cd test/network && $(GO) vet ./... && $(GO) test -count=1 ./...
