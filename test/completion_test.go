@@ -34,7 +34,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 func TestBashCompletes(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"korvet-offload ru", "run"},
-		{"korvet-offload s", "status"},
+		{"korvet-offload s", "serve status"},
 		{"korvet-offload co", "completion config"},
 		{"korvet-offload config ", "check"},
 		{"korvet-offload completion ", "bash fish zsh"},
