@@ -50,7 +50,7 @@ func TestBorrowingFromInstancesThatRun(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			rig := newRig(t)
-			environ := append(slices.Clone(rig.environ), fmt.Sprint("KORVET_STORAGE_OFFLOAD_SHARDS=", shards), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=6s", "KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms")
+			environ := append(slices.Clone(rig.environ), fmt.Sprint("KORVET_STORAGE_OFFLOAD_SHARDS=", shards), "KORVET_STORAGE_OFFLOAD_LEASE_DURATION=20s", "KORVET_STORAGE_OFFLOAD_ROLL_ENABLED=false", "KORVET_STORAGE_OFFLOAD_TICK_INTERVAL=50ms")
 			a := start(t, environ)
 			a.await(`"message":"this instance leads"`)
 			a.await(`"segment":"orders:0/1","result":"copied"`)

@@ -63,7 +63,7 @@ func (r *running) await(text string) {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(r.log(), text); <-tick.C {
+	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(r.log(), text); <-tick.C {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("no %q in\n%s", text, r.log())
 		}
@@ -76,7 +76,7 @@ func (r *running) end() int {
 	select {
 	case code := <-r.code:
 		return code
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		r.t.Fatalf("it does not end:\n%s", r.log())
 		return 0
 	}
@@ -120,7 +120,7 @@ func TestDaemonMovesAndStops(t *testing.T) {
 	r.await(`"message":"segment is remote","segment":"orders:0/1"`)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); r.probe("/readyz") != "ready"; <-tick.C {
+	for deadline := time.Now().Add(60 * time.Second); r.probe("/readyz") != "ready"; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("never ready")
 		}
