@@ -1,70 +1,25 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"slices"
-	"strings"
+
+	"korvet-offload/internal/cmdline"
 
 	"github.com/urfave/cli/v2"
-
-	"korvet-offload/internal/config"
 )
+
+// program is its name, which begins each line on stderr.
+const program = "korvet-offload-iceberg"
 
 // process is what the operating system gives to a program.
 type process struct {
-	args, environ  []string
+	environ        []string
 	stdout, stderr io.Writer
 }
 
-// The exit codes, as those of korvet-offload.
-const (
-	exitDone  = 0
-	exitFault = 1
-	exitUsage = 2
-)
-
-// errReported ends a command whose faults have been printed already.
-var errReported = errors.New("something could not be done")
-
-// usageError is a fault in how the program was called.
-type usageError struct{ err error }
-
-func (u usageError) Error() string { return u.err.Error() }
-func (u usageError) Unwrap() error { return u.err }
-
-// main runs the command line and returns the exit code.
-func (p process) main(ctx context.Context) int {
-	app := p.app()
-	err := app.RunContext(ctx, topicLast(app, p.args))
-	var usage usageError
-	var faults config.Faults
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, errReported):
-		return exitFault
-	case errors.As(err, &faults):
-		for _, f := range faults {
-			p.complain(f)
-		}
-		return exitUsage
-	}
-	p.complain(err.Error())
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitFault
-}
-
 // complain prints one line for a person.
-func (p process) complain(text string) {
-	_, _ = fmt.Fprintf(p.stderr, "korvet-offload-iceberg: %s\n", strings.ReplaceAll(text, "\n", "; ")) // stderr is gone: nobody to tell
-}
+func (p process) complain(text string) { cmdline.Complain(p.stderr, program, text) }
 
 const description = `Keeps an Iceberg table of a topic's segments that lie on the object store. It is
 what "korvet-offload iceberg" runs. No object of a segment is ever changed or
@@ -73,24 +28,24 @@ deleted.`
 // app is the command line.
 func (p process) app() *cli.App {
 	wrong := func(c *cli.Context, err error, _ bool) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, c.Command.HelpName)}
+		return cmdline.UsageError{Err: fmt.Errorf("%w; see %s --help", err, c.Command.HelpName)}
 	}
 	register := p.registerCommand()
 	register.OnUsageError = wrong
 	return &cli.App{
-		Name:            "korvet-offload-iceberg",
+		Name:            program,
 		Usage:           "Iceberg tables of the segments on the object store",
 		Description:     description,
 		UsageText:       "korvet-offload iceberg register TOPIC --catalog URI [options]",
-		Version:         version(),
+		Version:         cmdline.BuildOf(linkedVersion, linkedRevision).String(),
 		Writer:          p.stdout,
 		ErrWriter:       p.stderr,
 		HideHelpCommand: true,
-		ExitErrHandler:  func(*cli.Context, error) {}, // main decides
+		ExitErrHandler:  func(*cli.Context, error) {}, // cmdline.Run decides
 		OnUsageError:    wrong,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usageError{fmt.Errorf("there is no command %q; there is register", c.Args().First())}
+				return cmdline.UsageError{Err: fmt.Errorf("there is no command %q; there is register", c.Args().First())}
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -98,54 +53,5 @@ func (p process) app() *cli.App {
 	}
 }
 
-// topicLast puts arguments behind the options, wherever they were typed: the
-// library takes no option behind the first argument.
-func topicLast(app *cli.App, args []string) []string {
-	if len(args) < 2 || args[1] != "register" {
-		return args
-	}
-	options, others := slices.Clone(args[:2]), []string(nil)
-	valued := valuedOptions(app.Commands[0].Flags)
-	for at := 2; at < len(args); at++ {
-		arg := args[at]
-		switch name := strings.TrimLeft(arg, "-"); {
-		case name == arg:
-			others = append(others, arg)
-		case valued[name] && at+1 < len(args):
-			options = append(options, arg, args[at+1])
-			at++
-		default:
-			options = append(options, arg)
-		}
-	}
-	return append(options, others...)
-}
-
-// valuedOptions are the names of the flags behind which a value stands.
-func valuedOptions(flags []cli.Flag) map[string]bool {
-	names := map[string]bool{}
-	for _, f := range flags {
-		if taking, ok := f.(cli.DocGenerationFlag); ok && taking.TakesValue() {
-			for _, name := range f.Names() {
-				names[name] = true
-			}
-		}
-	}
-	return names
-}
-
-// What the linker is told (-ldflags "-X ..."); else empty.
+// What the linker is told; see cmdline.BuildOf.
 var linkedVersion, linkedRevision string
-
-// version says which build this is.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cmp.Or(linkedVersion, "unknown")
-	}
-	v := cmp.Or(linkedVersion, info.Main.Version)
-	if linkedRevision != "" {
-		v += " (" + linkedRevision[:min(12, len(linkedRevision))] + ")"
-	}
-	return v + " " + info.GoVersion
-}

@@ -26,6 +26,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // database driver "pgx"
 	_ "modernc.org/sqlite"             // database driver "sqlite"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/s3sink"
 )
 
@@ -72,7 +73,7 @@ func openSQL(ctx context.Context, o options, props iceberg.Properties) (catalog.
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("--catalog %s: %w", o.catalog.Redacted(), err)}
+		return nil, nil, cmdline.UsageError{Err: fmt.Errorf("--catalog %s: %w", o.catalog.Redacted(), err)}
 	}
 	closed := func() { _ = db.Close() }
 	limited, done := context.WithTimeout(ctx, answerTime)
@@ -133,7 +134,7 @@ func withKeys(ctx context.Context, store s3sink.Config) (context.Context, error)
 	if store.CAFile != "" {
 		client, err := trusting(store.CAFile)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("s3.ca-file: %w", err)}
+			return nil, cmdline.UsageError{Err: fmt.Errorf("s3.ca-file: %w", err)}
 		}
 		opts = append(opts, config.WithHTTPClient(client))
 	}

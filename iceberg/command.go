@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/s3sink"
@@ -80,7 +81,7 @@ func (p process) register(c *cli.Context) error {
 		return err
 	}
 	if len(done.problems) > 0 {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }
@@ -90,12 +91,12 @@ func (p process) register(c *cli.Context) error {
 func connect(ctx context.Context, o options, cfg config.Config) (*registration, func(), error) {
 	place, err := rootOf(cfg.Store.URL)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, cmdline.UsageError{Err: err}
 	}
 	owner := &reader{}
 	store, err := s3sink.Open(cfg.Store, s3sink.Options{Owner: s3sink.Owner{Namespace: cfg.Redis.Layout.Namespace, Cluster: owner}, UserAgent: "korvet-offload-iceberg"})
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, cmdline.UsageError{Err: err}
 	}
 	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics, cfg.Streams)
 	if err != nil {

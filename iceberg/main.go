@@ -21,6 +21,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"korvet-offload/internal/cmdline"
 )
 
 func main() { os.Exit(run()) }
@@ -30,5 +32,6 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	return process{args: os.Args, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}.main(ctx)
+	p := process{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	return cmdline.Run(ctx, p.app(), os.Args)
 }

@@ -69,15 +69,10 @@ func readManifests(ctx context.Context, redis manifests, layout segment.Layout, 
 // partitionsOf is how many partitions a topic has that is registered, or was
 // offloaded before.
 func partitionsOf(ctx context.Context, redis manifests, topic string) (int, error) {
-	topics, err := redis.Topics(ctx)
+	all, err := offload.AllTopics(ctx, redis)
 	if err != nil {
 		return 0, fmt.Errorf("read the topics: %w", err)
 	}
-	known, err := redis.Known(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the topics that were offloaded: %w", err)
-	}
-	all := slices.Concat(topics, offload.Remembered(topics, known))
 	i := slices.IndexFunc(all, func(t segment.Topic) bool { return t.Name == topic && !t.Partition(0).Plain })
 	switch {
 	case i < 0:

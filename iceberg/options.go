@@ -10,6 +10,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/segment"
 )
 
@@ -43,30 +44,30 @@ const (
 // readOptions takes them from the command line and the environment.
 func (p process) readOptions(c *cli.Context) (o options, err error) {
 	if c.NArg() != 1 {
-		return o, usageError{errors.New("register: name one topic; see korvet-offload iceberg register --help")}
+		return o, cmdline.UsageError{Err: errors.New("register: name one topic; see korvet-offload iceberg register --help")}
 	}
 	o = options{topic: c.Args().First(), named: c.String("table") != "", name: c.String("catalog-name"), warehouse: strings.TrimSuffix(c.String("warehouse"), "/"), dryRun: c.Bool("dry-run")}
 	if err := segment.ValidateTopic(o.topic); err != nil {
-		return o, usageError{err}
+		return o, cmdline.UsageError{Err: err}
 	}
 	if o.table, err = tableName(c.String("table"), o.topic); err != nil {
-		return o, usageError{err}
+		return o, cmdline.UsageError{Err: err}
 	}
 	if o.catalog, err = catalogURI(c.String("catalog")); err != nil {
-		return o, usageError{err}
+		return o, cmdline.UsageError{Err: err}
 	}
 	if o.properties, err = properties(c.StringSlice("property")); err != nil {
-		return o, usageError{err}
+		return o, cmdline.UsageError{Err: err}
 	}
 	if o.sql() && o.warehouse == "" {
-		return o, usageError{errors.New("--warehouse: an SQL catalog needs the URL below which its tables lie, such as s3://bucket/warehouse")}
+		return o, cmdline.UsageError{Err: errors.New("--warehouse: an SQL catalog needs the URL below which its tables lie, such as s3://bucket/warehouse")}
 	}
 	switch c.String("output") {
 	case outputJSON:
 		o.json = true
 	case outputTable:
 	default:
-		return o, usageError{fmt.Errorf("--output %s: want %s or %s", c.String("output"), outputTable, outputJSON)}
+		return o, cmdline.UsageError{Err: fmt.Errorf("--output %s: want %s or %s", c.String("output"), outputTable, outputJSON)}
 	}
 	o.token, o.credential = variable(p.environ, tokenVariable), variable(p.environ, credentialVariable)
 	return o, nil

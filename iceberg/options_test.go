@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/s3sink"
 )
 
@@ -18,6 +19,7 @@ func TestWrongUsage(t *testing.T) {
 		{"regsiter", `there is no command "regsiter"; there is register`},
 		{"register", "register: name one topic"},
 		{"register a b --catalog sqlite:///c", "register: name one topic"},
+		{"register --s3-path-style orders --catalog mysql://h/d", `"mysql" is none that is known`}, // the option takes no value
 		{"register or/ders --catalog sqlite:///c", "or/ders"},
 		{"register orders", "--catalog: want https://"},
 		{"register orders --catalog mysql://h/d", `--catalog: "mysql" is none that is known`},
@@ -37,12 +39,12 @@ func TestWrongUsage(t *testing.T) {
 		{"register orders --catalog sqlite:///c --warehouse file:///w --set korvet.storage.offload.tick-interval=soon", "tick-interval"},
 	} {
 		a := r.call(strings.Fields(tt.args)...)
-		if a.code != exitUsage || a.stdout != "" || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, tt.want) || strings.Contains(a.stderr, "s3cret") {
+		if a.code != cmdline.Usage || a.stdout != "" || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, tt.want) || strings.Contains(a.stderr, "s3cret") {
 			t.Errorf("%s: exit %d, stdout %q\n%swant %s", tt.args, a.code, a.stdout, a.stderr, tt.want)
 		}
 	}
 	for _, args := range []string{"", "--help", "register --help", "--version"} {
-		if a := r.call(strings.Fields(args)...); a.code != exitDone || a.stderr != "" || !strings.Contains(a.stdout, "korvet-offload") {
+		if a := r.call(strings.Fields(args)...); a.code != cmdline.Done || a.stderr != "" || !strings.Contains(a.stdout, "korvet-offload") {
 			t.Errorf("%q: %+v", args, a)
 		}
 	}
@@ -73,12 +75,12 @@ func TestNobodyAnswers(t *testing.T) {
 		r.catalog = tt.catalog
 		r.environ = append(r.environ, tokenVariable+"=s3cret")
 		a := r.register("orders")
-		if a.code != exitFault || !strings.Contains(a.stderr, tt.want) || strings.Contains(a.stderr, "s3cret") || strings.Count(a.stderr, "\n") != 1 {
+		if a.code != cmdline.Fault || !strings.Contains(a.stderr, tt.want) || strings.Contains(a.stderr, "s3cret") || strings.Count(a.stderr, "\n") != 1 {
 			t.Errorf("%+v", a)
 		}
 	}
 	r.server.Stop()
-	if a := r.register("orders"); a.code != exitFault || !strings.Contains(a.stderr, "redis") {
+	if a := r.register("orders"); a.code != cmdline.Fault || !strings.Contains(a.stderr, "redis") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
@@ -148,11 +148,5 @@ func (r *registration) printJSON(w io.Writer, d result) error {
 		name, _ := r.ours(f.FilePath())
 		j.Removed = append(j.Removed, jsonFile{name.partition.String(), uint64(name.number), name.path, f.Count(), f.FileSizeBytes()})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(j); err != nil {
-		return fmt.Errorf("print JSON: %w", err)
-	}
-	return nil
+	return cmdline.WriteJSON(w, j)
 }

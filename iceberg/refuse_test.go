@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/segment"
 )
 
@@ -18,7 +19,7 @@ func (r *rig) refused(want string) {
 	before, objects := r.snapshots("orders"), r.digests()
 	for _, args := range [][]string{{"orders", "--dry-run"}, {"orders"}} {
 		a := r.register(args...)
-		if a.code != exitFault || a.stdout != "" || !strings.Contains(a.stderr, want) || strings.Count(a.stderr, "\n") != 1 {
+		if a.code != cmdline.Fault || a.stdout != "" || !strings.Contains(a.stderr, want) || strings.Count(a.stderr, "\n") != 1 {
 			r.t.Errorf("%q: exit %d, %s%s\nwant %q", args, a.code, a.stdout, a.stderr, want)
 		}
 	}
@@ -64,7 +65,7 @@ func TestUnsafeTablesAreRefused(t *testing.T) {
 	})
 	r.refused(`its property gc.enabled is "true"`)
 	r.set("gc.enabled", "false")
-	r.want(r.register("orders"), exitDone, 0, 0, 4)
+	r.want(r.register("orders"), cmdline.Done, 0, 0, 4)
 }
 
 // make makes the table as another program may.
@@ -94,7 +95,7 @@ func TestATableAroundTheRootIsRefused(t *testing.T) {
 			r.refused("its location is " + location(r) + ", which overlaps the remote path")
 			for _, warehouse := range []string{location(r), strings.Replace(location(r), "file://", "file:", 1)} {
 				a := r.register("payments", "--warehouse", warehouse)
-				if a.code != exitUsage || !strings.Contains(a.stderr, "--warehouse is "+warehouse+", which overlaps") {
+				if a.code != cmdline.Usage || !strings.Contains(a.stderr, "--warehouse is "+warehouse+", which overlaps") {
 					t.Errorf("%+v", a)
 				}
 			}
@@ -142,7 +143,7 @@ func TestATableOfOthersIsTaken(t *testing.T) {
 	r.pass()
 	r.make(tableSchema(), catalog.WithProperties(iceberg.Properties{"gc.enabled": "false"}))
 	a := r.register("orders")
-	r.want(a, exitDone, 4, 0, 0)
+	r.want(a, cmdline.Done, 4, 0, 0)
 	if a.Created {
 		t.Errorf("%s", a.stdout)
 	}
@@ -163,12 +164,12 @@ func TestTopicsOfOneNameAreNotMixed(t *testing.T) {
 	}
 	r.write(segment.Partition{Topic: "Orders"}, 0, false)
 	r.pass()
-	r.want(r.register("orders"), exitDone, 4, 0, 0)
-	if a := r.register("Orders"); a.code != exitUsage || !strings.Contains(a.stderr, "korvet.orders holds files of topic orders") {
+	r.want(r.register("orders"), cmdline.Done, 4, 0, 0)
+	if a := r.register("Orders"); a.code != cmdline.Usage || !strings.Contains(a.stderr, "korvet.orders holds files of topic orders") {
 		t.Errorf("exit %d, %s%s", a.code, a.stderr, a.stdout)
 	}
 	r.wantRows(allOfOrders()...)
-	r.want(r.register("Orders", "--table", "korvet.capital"), exitDone, 1, 0, 0)
+	r.want(r.register("Orders", "--table", "korvet.capital"), cmdline.Done, 1, 0, 0)
 }
 
 // What another program has rewritten is not added once more.
@@ -191,6 +192,6 @@ func TestWhatWasRewrittenIsNotAddedAgain(t *testing.T) {
 		}
 	}
 	r.change("orders", func(_ context.Context, tx *table.Transaction) error { return tx.RollbackToSnapshot(first) })
-	r.want(r.register("orders"), exitDone, 0, 0, 4)
+	r.want(r.register("orders"), cmdline.Done, 0, 0, 4)
 	r.wantRows(allOfOrders()...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"golang.org/x/sync/errgroup"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -95,7 +96,7 @@ func (r *registration) once(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	if other := r.otherTopic(live); other != "" && !r.named {
-		return result{}, usageError{fmt.Errorf("table %s holds files of topic %s: topics whose names differ in capitals, dots and dashes alone need a table each, and --table to name it", dotted(r.table), other)}
+		return result{}, cmdline.UsageError{Err: fmt.Errorf("table %s holds files of topic %s: topics whose names differ in capitals, dots and dashes alone need a table each, and --table to name it", dotted(r.table), other)}
 	}
 	told, err := readManifests(ctx, r.redis, r.layout, r.topic)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"go.uber.org/goleak"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/segment"
 )
 
@@ -27,19 +28,19 @@ func allOfOrders() []string { return []string{"orders:0/0", "orders:0/1", "order
 func life(t *testing.T, r *rig) {
 	t.Helper()
 	dry := r.register("orders", "--dry-run")
-	r.want(dry, exitDone, 0, 0, 0)
+	r.want(dry, cmdline.Done, 0, 0, 0)
 	r.pass()
 	before := r.digests()
-	r.want(r.register("orders", "--dry-run"), exitDone, 4, 0, 0)
+	r.want(r.register("orders", "--dry-run"), cmdline.Done, 4, 0, 0)
 	first := r.register("orders")
-	r.want(first, exitDone, 4, 0, 0)
+	r.want(first, cmdline.Done, 4, 0, 0)
 	if !first.Created || first.Snapshot == nil || first.Table != "korvet.orders" {
 		t.Errorf("%s", first.stdout)
 	}
 	r.wantRows(allOfOrders()...)
 	r.untouched(before)
 	again := r.register("orders")
-	r.want(again, exitDone, 0, 0, 4)
+	r.want(again, cmdline.Done, 0, 0, 4)
 	if n := r.snapshots("orders"); n != 1 || again.Snapshot != nil || again.Created {
 		t.Errorf("%d snapshots after a run in which nothing differed\n%s", n, again.stdout)
 	}
@@ -47,8 +48,8 @@ func life(t *testing.T, r *rig) {
 	r.edit(0, 0, `"state":"SEALED"`, `"state":"DELETING"`)
 	r.copyAgain(1, 1)
 	before = r.digests()
-	r.want(r.register("orders", "--dry-run"), exitDone, 1, 2, 2)
-	r.want(r.register("orders"), exitDone, 1, 2, 2)
+	r.want(r.register("orders", "--dry-run"), cmdline.Done, 1, 2, 2)
+	r.want(r.register("orders"), cmdline.Done, 1, 2, 2)
 	r.wantRows("orders:0/1", "orders:1/0", "orders:1/1")
 	if n := r.snapshots("orders"); n != 2 {
 		t.Errorf("%d snapshots, want one for each run that changed something", n)
@@ -56,7 +57,7 @@ func life(t *testing.T, r *rig) {
 	r.untouched(before)
 
 	r.edit(0, 0, `"state":"DELETING"`, `"state":"SEALED"`) // its retention was raised
-	r.want(r.register("orders"), exitDone, 1, 0, 3)
+	r.want(r.register("orders"), cmdline.Done, 1, 0, 3)
 	r.wantRows(allOfOrders()...)
 	r.untouched(before)
 }
@@ -71,7 +72,7 @@ func TestWhatIsNotAsTheManifestSaysIsNotAdded(t *testing.T) {
 	r.edit(0, 0, `"count":20`, `"count":21`)
 	for _, want := range []string{"holds 20 messages", "bytes, and by the manifest", "does not exist"} {
 		a := r.register("orders", "--dry-run")
-		r.want(a, exitFault, 3, 0, 0)
+		r.want(a, cmdline.Fault, 3, 0, 0)
 		if len(a.Problems) != 1 || !strings.Contains(a.stderr, want) || !strings.Contains(a.stderr, "orders:0/0: object") {
 			t.Errorf("want %q in %s", want, a.stderr)
 		}
@@ -88,7 +89,7 @@ func TestWhatIsNotAsTheManifestSaysIsNotAdded(t *testing.T) {
 			}
 		}
 	}
-	r.want(r.register("orders"), exitFault, 3, 0, 0)
+	r.want(r.register("orders"), cmdline.Fault, 3, 0, 0)
 	r.wantRows("orders:0/1", "orders:1/0", "orders:1/1")
 }
 
@@ -99,10 +100,10 @@ func TestAnOlderCopyStaysUntilTheNextIsThere(t *testing.T) {
 	r.register("orders")
 	r.copyAgain(0, 0)
 	r.edit(0, 0, `"count":20`, `"count":19`)
-	r.want(r.register("orders"), exitFault, 0, 0, 3)
+	r.want(r.register("orders"), cmdline.Fault, 0, 0, 3)
 	r.wantRows(allOfOrders()...)
 	r.edit(0, 0, `"count":19`, `"count":20`)
-	r.want(r.register("orders"), exitDone, 1, 1, 3)
+	r.want(r.register("orders"), cmdline.Done, 1, 1, 3)
 	r.wantRows(allOfOrders()...)
 }
 
@@ -115,7 +116,7 @@ func TestWhatCantBeReadTakesNothingOut(t *testing.T) {
 	r.edit(0, 1, `"tier":"REMOTE"`, `"tier":"ELSEWHERE"`)
 	r.server.Exec("DEL", manifestOfOrders+"1")
 	a := r.register("orders")
-	r.want(a, exitFault, 0, 0, 1)
+	r.want(a, cmdline.Fault, 0, 0, 1)
 	if len(a.Problems) != 2 || !strings.Contains(a.stderr, "orders:0/1:") || !strings.Contains(a.stderr, "orders:1: there is no manifest, and the table has 2 files of it, which stay") {
 		t.Errorf("%s", a.stderr)
 	}
@@ -124,14 +125,14 @@ func TestWhatCantBeReadTakesNothingOut(t *testing.T) {
 
 	r.server.Exec("FLUSHALL") // another Redis, or one that lost its data
 	a = r.register("orders")
-	if a.code != exitFault || !strings.Contains(a.stderr, "cluster") {
+	if a.code != cmdline.Fault || !strings.Contains(a.stderr, "cluster") {
 		t.Errorf("%+v", a)
 	}
 	if err := os.Remove(filepath.Join(r.objects, "_korvet_offload.json")); err != nil {
 		t.Fatal(err)
 	}
 	a = r.register("orders")
-	if a.code != exitFault || !strings.Contains(a.stderr, "is this the right Redis?") {
+	if a.code != cmdline.Fault || !strings.Contains(a.stderr, "is this the right Redis?") {
 		t.Errorf("%+v", a)
 	}
 	r.wantRows(allOfOrders()...)
@@ -154,7 +155,7 @@ func TestAManifestThatLacksEntriesTakesNothingOut(t *testing.T) {
 		r.server.Exec("DEL", key)
 		r.server.Exec(append([]string{"HSET", key}, entries...)...)
 		a := r.register("orders")
-		r.want(a, exitFault, 0, 0, a.Same)
+		r.want(a, cmdline.Fault, 0, 0, a.Same)
 		if !strings.Contains(a.stderr, "orders:0/1: no entry says that it is over, and its object korvet:storage:local:orders:0/1.parquet is there") {
 			t.Errorf("%s", a.stderr)
 		}
@@ -162,14 +163,14 @@ func TestAManifestThatLacksEntriesTakesNothingOut(t *testing.T) {
 	}
 	r.server.Exec("HSET", key, "1", strings.Replace(lost, `"sealedAt"`, `"copy":1,"sealedAt"`, 1), "2", open) // it is copied again
 	r.server.Exec("HSET", key, "0", first)
-	r.want(r.register("orders"), exitDone, 0, 1, 3)
+	r.want(r.register("orders"), cmdline.Done, 0, 1, 3)
 	r.server.Exec("HSET", key, "1", second)
-	r.want(r.register("orders"), exitDone, 1, 0, 3)
+	r.want(r.register("orders"), cmdline.Done, 1, 0, 3)
 	r.server.Exec("HDEL", key, "0") // retention: the object first, then the entry
 	if err := os.Remove(filepath.Join(r.objects, "korvet:storage:local:orders:0", "0.parquet")); err != nil {
 		t.Fatal(err)
 	}
-	r.want(r.register("orders"), exitDone, 0, 1, 3)
+	r.want(r.register("orders"), cmdline.Done, 0, 1, 3)
 	r.wantRows("orders:0/1", "orders:1/0", "orders:1/1")
 }
 
@@ -177,7 +178,7 @@ func TestAManifestThatLacksEntriesTakesNothingOut(t *testing.T) {
 func TestRowsOfOthersStay(t *testing.T) {
 	r := newRig(t)
 	r.pass()
-	r.want(r.register("payments", "--table", "korvet.orders"), exitDone, 2, 0, 0)
+	r.want(r.register("payments", "--table", "korvet.orders"), cmdline.Done, 2, 0, 0)
 	text, err := os.ReadFile(filepath.Join(r.objects, "korvet:storage:local:orders:0", "0.parquet"))
 	if err != nil {
 		t.Fatal(err)
@@ -189,12 +190,12 @@ func TestRowsOfOthersStay(t *testing.T) {
 	r.change("orders", func(ctx context.Context, tx *table.Transaction) error {
 		return tx.AddFiles(ctx, []string{"file://" + other}, nil, false)
 	})
-	r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 4, 0, 0)
+	r.want(r.register("orders", "--table", "korvet.orders"), cmdline.Done, 4, 0, 0)
 	r.wantRows(append(allOfOrders(), "orders:0/0", "payments:0/0", "payments:0/1")...)
 	for n := range 2 {
 		r.edit(0, n, `"state":"SEALED"`, `"state":"DELETING"`)
 	}
-	r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 0, 2, 2)
+	r.want(r.register("orders", "--table", "korvet.orders"), cmdline.Done, 0, 2, 2)
 	r.wantRows("orders:1/0", "orders:1/1", "orders:0/0", "payments:0/0", "payments:0/1")
 }
 
@@ -209,7 +210,7 @@ func TestTwoAtOnce(t *testing.T) {
 		if times++; times == 1 {
 			r.copyAgain(0, 0)
 			r.edit(1, 0, `"state":"SEALED"`, `"state":"DELETING"`)
-			r.want(r.register("orders"), exitDone, 3, 0, 0)
+			r.want(r.register("orders"), cmdline.Done, 3, 0, 0)
 		}
 	}
 	done, err := slow.run(ctx)
@@ -248,7 +249,7 @@ func TestOldManifestsAreNotCommitted(t *testing.T) {
 	r.edit(1, 1, `"state":"SEALED"`, `"state":"DELETING"`)
 	slow.redis = &late{slow.redis, func() {
 		r.copyAgain(0, 0)
-		r.want(r.register("orders"), exitDone, 1, 2, 2)
+		r.want(r.register("orders"), cmdline.Done, 1, 2, 2)
 	}}
 	done, err := slow.run(ctx)
 	if err != nil || len(done.added)+len(done.removed) != 0 || done.same != 3 {
@@ -270,7 +271,7 @@ func TestTheLibraryDoesNotRepeatCommits(t *testing.T) {
 	times := 0
 	slow.committed = func() {
 		if times++; times == 1 {
-			r.want(r.register("orders", "--table", "korvet.orders"), exitDone, 4, 0, 0)
+			r.want(r.register("orders", "--table", "korvet.orders"), cmdline.Done, 4, 0, 0)
 		}
 	}
 	if done, err := slow.run(ctx); err != nil || len(done.added) != 0 || done.same != 4 {
@@ -296,7 +297,7 @@ func TestConflictsAreBounded(t *testing.T) {
 			key, field := "korvet:storage:manifest:payments:0", was[0][len(was[0])-1:]
 			r.server.Exec("HSET", key, field, strings.Replace(r.server.Exec("HGET", key, field), state, other, 1))
 		}
-		if a := r.register("payments", "--table", "korvet.orders"); a.code != exitDone {
+		if a := r.register("payments", "--table", "korvet.orders"); a.code != cmdline.Done {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -321,7 +322,7 @@ func TestAnInterruptedRun(t *testing.T) {
 	if n := r.snapshots("orders"); n != 0 {
 		t.Errorf("%d snapshots", n)
 	}
-	r.want(r.register("orders"), exitDone, 4, 0, 0)
+	r.want(r.register("orders"), cmdline.Done, 4, 0, 0)
 	r.wantRows(allOfOrders()...)
 }
 
@@ -344,7 +345,7 @@ func TestManyRuns(t *testing.T) {
 		hidden = !hidden
 		r.edit(0, 0, from, to)
 		a := r.register("orders")
-		if a.code != exitDone || len(a.Added)+len(a.Removed) != 1 {
+		if a.code != cmdline.Done || len(a.Added)+len(a.Removed) != 1 {
 			t.Fatalf("%s%s", a.stdout, a.stderr)
 		}
 	}
@@ -383,7 +384,7 @@ func TestText(t *testing.T) {
 		}
 		a := r.call(call...)
 		lines := strings.Split(strings.TrimSpace(a.stdout), "\n")
-		if a.code != exitDone || a.stderr != "" || lines[len(lines)-1] != want {
+		if a.code != cmdline.Done || a.stderr != "" || lines[len(lines)-1] != want {
 			t.Errorf("exit %d, %s\n%s\nwant %s", a.code, a.stderr, a.stdout, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"korvet-offload/internal/cmdline"
+
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
@@ -142,7 +144,7 @@ func TestLifeWithREST(t *testing.T) {
 	r := newRig(t)
 	s := startREST(r)
 	a := r.register("orders")
-	if a.code != exitFault || strings.Count(a.stderr, "\n") != 1 {
+	if a.code != cmdline.Fault || strings.Count(a.stderr, "\n") != 1 {
 		t.Errorf("without a token: %+v", a)
 	}
 	r.environ = append(r.environ, tokenVariable+"="+s.token)
@@ -163,7 +165,7 @@ func TestALostAnswer(t *testing.T) {
 		fault(w, http.StatusBadGateway, "BadGateway", errors.New("the answer is lost"))
 		return true
 	}
-	r.want(r.register("orders"), exitDone, 0, 0, 4)
+	r.want(r.register("orders"), cmdline.Done, 0, 0, 4)
 	if n := s.commits.Load(); n != 1 {
 		t.Errorf("%d commits", n)
 	}
@@ -179,7 +181,7 @@ func TestARESTCatalogThatPutsTablesAtTheRoot(t *testing.T) {
 	r.environ = append(r.environ, tokenVariable+"="+s.token)
 	s.place = strings.TrimSuffix(r.remote, "/objects") + "/objects/tables"
 	a := r.register("orders")
-	if a.code != exitFault || !strings.Contains(a.stderr, "its location is "+s.place) || s.commits.Load() != 0 {
+	if a.code != cmdline.Fault || !strings.Contains(a.stderr, "its location is "+s.place) || s.commits.Load() != 0 {
 		t.Errorf("%+v", a)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"korvet-offload/internal/broker"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/command"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
@@ -121,7 +122,7 @@ func (r *rig) register(args ...string) answer {
 func (r *rig) call(args ...string) (a answer) {
 	r.t.Helper()
 	var stdout, stderr bytes.Buffer
-	a.code = process{args: append([]string{"korvet-offload-iceberg"}, args...), environ: r.environ, stdout: &stdout, stderr: &stderr}.main(r.t.Context())
+	a.code = cmdline.Run(r.t.Context(), process{environ: r.environ, stdout: &stdout, stderr: &stderr}.app(), append([]string{program}, args...))
 	a.stdout, a.stderr = stdout.String(), stderr.String()
 	if strings.HasPrefix(a.stdout, "{") {
 		if err := json.Unmarshal(stdout.Bytes(), &a.jsonResult); err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"korvet-offload/internal/cmdline"
+
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
@@ -74,7 +76,7 @@ func loadTable(ctx context.Context, cat catalog.Catalog, name table.Identifier, 
 // at the same time is as good.
 func createTable(ctx context.Context, cat catalog.Catalog, o options, r root) error {
 	if err := checkPlace("--warehouse", o.warehouse, r); err != nil {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	namespace := catalog.NamespaceFromIdent(o.table)
 	if err := cat.CreateNamespace(ctx, namespace, nil); err != nil && !errors.Is(err, catalog.ErrNamespaceAlreadyExists) {

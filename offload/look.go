@@ -1,6 +1,8 @@
 package offload
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"korvet-offload/segment"
@@ -31,4 +33,20 @@ func Remembered(registry []segment.Topic, known map[string]string) []segment.Top
 		}
 	}
 	return gone
+}
+
+// AllTopics reads the topics that are offloaded, and those that are Remembered.
+func AllTopics(ctx context.Context, from interface {
+	Topics(ctx context.Context) ([]segment.Topic, error)
+	Known(ctx context.Context) (map[string]string, error)
+}) ([]segment.Topic, error) {
+	registry, err := from.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := from.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(registry, Remembered(registry, known)), nil
 }

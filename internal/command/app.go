@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 )
 
@@ -30,7 +31,7 @@ cause; 2 wrong usage or settings.`
 // app is the command line.
 func (p Process) app() *cli.App {
 	return &cli.App{
-		Name:                 "korvet-offload",
+		Name:                 program,
 		Usage:                "move sealed segments of Redis Streams to an object store",
 		Description:          description,
 		UsageText:            "korvet-offload COMMAND [options]",
@@ -39,7 +40,7 @@ func (p Process) app() *cli.App {
 		ErrWriter:            p.Stderr,
 		EnableBashCompletion: true,
 		Suggest:              true,
-		ExitErrHandler:       func(*cli.Context, error) {}, // Main decides
+		ExitErrHandler:       func(*cli.Context, error) {}, // cmdline.Run decides
 		OnUsageError:         wrongUsage,
 		Action:               p.noCommand,
 		Commands: p.withUsage([]*cli.Command{
@@ -64,7 +65,7 @@ func (p Process) withUsage(commands []*cli.Command) []*cli.Command {
 		action, takesArgs := c.Action, c.ArgsUsage != ""
 		c.Action = func(ctx *cli.Context) error {
 			if ctx.Args().Present() && !takesArgs {
-				return usageError{fmt.Errorf("%s: unexpected argument %q; see %s --help", c.Name, ctx.Args().First(), ctx.Command.HelpName)}
+				return cmdline.UsageError{Err: fmt.Errorf("%s: unexpected argument %q; see %s --help", c.Name, ctx.Args().First(), ctx.Command.HelpName)}
 			}
 			return action(ctx)
 		}
@@ -73,7 +74,7 @@ func (p Process) withUsage(commands []*cli.Command) []*cli.Command {
 }
 
 func wrongUsage(c *cli.Context, err error, _ bool) error {
-	return usageError{fmt.Errorf("%w; see %s --help", err, c.Command.HelpName)}
+	return cmdline.UsageError{Err: fmt.Errorf("%w; see %s --help", err, c.Command.HelpName)}
 }
 
 // noCommand is called where a command should stand.
@@ -88,7 +89,7 @@ func (p Process) noCommand(c *cli.Context) error {
 		}
 	}
 	slices.Sort(names)
-	return usageError{fmt.Errorf("there is no command %q; there are %s", c.Args().First(), strings.Join(names, ", "))}
+	return cmdline.UsageError{Err: fmt.Errorf("there is no command %q; there are %s", c.Args().First(), strings.Join(names, ", "))}
 }
 
 // outputFlag chooses between a table and JSON.
@@ -96,7 +97,7 @@ func outputFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: outputTable, Usage: "print results as `FORMAT`: table or json",
 		Action: func(_ *cli.Context, format string) error {
 			if format != outputTable && format != outputJSON {
-				return usageError{fmt.Errorf("--output %s: want %s or %s", format, outputTable, outputJSON)}
+				return cmdline.UsageError{Err: fmt.Errorf("--output %s: want %s or %s", format, outputTable, outputJSON)}
 			}
 			return nil
 		}}
@@ -112,7 +113,7 @@ const (
 func (p Process) settings(c *cli.Context, needStore bool) (*config.Loaded, error) {
 	in := config.FromFlags(c, p.Environ)
 	if in.File == "" && c.IsSet("config") {
-		return nil, usageError{errors.New("--config: name a file")}
+		return nil, cmdline.UsageError{Err: errors.New("--config: name a file")}
 	}
 	in.NeedStore = needStore
 	return config.Load(in)

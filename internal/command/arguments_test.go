@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"korvet-offload/internal/cmdline"
 )
 
 func TestOptionsMayStandAnywhere(t *testing.T) {
@@ -25,12 +27,12 @@ func TestOptionsMayStandAnywhere(t *testing.T) {
 		"rnu x --y":                                         "rnu x --y",
 		"":                                                  "",
 	} {
-		got := optionsFirst(app, append([]string{"korvet-offload"}, strings.Fields(given)...))
+		got := cmdline.OptionsFirst(app, append([]string{"korvet-offload"}, strings.Fields(given)...))
 		if !slices.Equal(got[1:], strings.Fields(want)) {
 			t.Errorf("%s: %q", given, got)
 		}
 	}
-	if got := optionsFirst(app, nil); got != nil {
+	if got := cmdline.OptionsFirst(app, nil); got != nil {
 		t.Errorf("%q", got)
 	}
 }

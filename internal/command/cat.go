@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/message"
 	"korvet-offload/internal/redisstore"
@@ -117,7 +118,7 @@ type catting struct {
 func (p Process) cat(c *cli.Context) error {
 	t := &catting{Process: p, codec: codecOf(c), skip: c.Bool("skip-missing"), stats: c.Bool("stats"), bare: c.Bool("from-store")}
 	if err := t.parse(c); err != nil {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	begun := time.Now()
 	if t.what.file != "" {
@@ -130,7 +131,7 @@ func (p Process) cat(c *cli.Context) error {
 	var store s3sink.Store
 	if cfg.Store.URL != "" {
 		if store, err = openStore(cfg.Config, s3sink.Options{}); err != nil {
-			return usageError{err}
+			return cmdline.UsageError{Err: err}
 		}
 		defer store.Close()
 	}
@@ -146,13 +147,10 @@ func (t *catting) ended(err error, begun time.Time) error {
 		t.complain(t.counted.line(time.Since(begun)))
 	}
 	if err == nil && t.skipped {
-		return errReported
+		return cmdline.ErrReported
 	}
 	if errors.Is(err, tieredlog.ErrNoPartition) {
 		return fmt.Errorf("%w of it; is the name right? korvet-offload ls lists what there is", err)
-	}
-	if errors.Is(err, tieredlog.ErrNoSegment) {
-		return fmt.Errorf("%w; korvet-offload ls lists those that there are", err)
 	}
 	return err
 }
@@ -201,7 +199,7 @@ func (t *catting) settle(now func() (time.Time, error), codec func() (string, er
 	name := t.codec.name
 	if name == "" {
 		if codec == nil {
-			return usageError{errors.New("--decompress: only the topic's registry entry tells the codec, and it is not asked here; name it: --decompress=zstd")}
+			return cmdline.UsageError{Err: errors.New("--decompress: only the topic's registry entry tells the codec, and it is not asked here; name it: --decompress=zstd")}
 		}
 		var err error
 		if name, err = codec(); err != nil {
@@ -224,7 +222,7 @@ func (t *catting) topicCodec(ctx context.Context, redis *redisstore.Store) (stri
 			return topic.Codec, nil
 		}
 	}
-	return "", usageError{fmt.Errorf("--decompress: the registry has no storage.compression.type of %s; name the codec: --decompress=zstd", t.what.partition)}
+	return "", cmdline.UsageError{Err: fmt.Errorf("--decompress: the registry has no storage.compression.type of %s; name the codec: --decompress=zstd", t.what.partition)}
 }
 
 // read prints what the log gives.
@@ -236,7 +234,30 @@ func (t *catting) read(ctx context.Context, l segment.Layout, ports tieredlog.Po
 			return nil
 		}
 	}
-	return t.print(func(fn func(*segment.Page, int) error) error {
-		return tieredlog.New(l, ports).Read(ctx, t.what.partition, t.query, fn)
-	})
+	log := tieredlog.New(l, ports)
+	if err := t.narrow(ctx, log); err != nil {
+		return err
+	}
+	return t.print(func(fn func(*segment.Page, int) error) error { return log.Read(ctx, t.what.partition, t.query, fn) })
+}
+
+// narrow bounds the query by the segments that are named, if some are: of each range
+// there has to be one.
+func (t *catting) narrow(ctx context.Context, log *tieredlog.Log) error {
+	left := t.what.segments
+	if left == nil {
+		return nil
+	}
+	t.query.Segments = left.has
+	all, err := log.Segments(ctx, t.what.partition)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		left = left.without(s.Number)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("segment %s/%s: there is none; korvet-offload ls lists those that there are", t.what.partition, left)
+	}
+	return nil
 }

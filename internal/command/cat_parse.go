@@ -18,9 +18,9 @@ import (
 // catSource is what is to be read: one of these.
 type catSource struct {
 	partition segment.Partition
-	segments  func(segment.Number) bool // nil = all
-	file      string                    // of this machine
-	object    string                    // below the root
+	segments  numbers // nil = all
+	file      string  // of this machine
+	object    string  // below the root
 }
 
 // parse reads the command line.
@@ -83,10 +83,7 @@ func catSourceOf(c *cli.Context) (s catSource, err error) {
 	case err != nil:
 		return s, err
 	}
-	s.partition = what[0].partition
-	if of := what[0].segments; of != nil {
-		s.segments = of.has
-	}
+	s.partition, s.segments = what[0].partition, what[0].segments
 	return s, nil
 }
 
@@ -96,7 +93,7 @@ func isFile(name string) bool {
 }
 
 func (t *catting) parseQuery(c *cli.Context) (err error) {
-	q := tieredlog.Query{Segments: t.what.segments, Skip: c.Int64("offset"), Limit: c.Int64("limit"), Reverse: c.Bool("reverse"), Tier: tieredlog.Tier(c.String("tier"))}
+	q := tieredlog.Query{Skip: c.Int64("offset"), Limit: c.Int64("limit"), Reverse: c.Bool("reverse"), Tier: tieredlog.Tier(c.String("tier"))}
 	switch {
 	case q.Skip < 0:
 		return fmt.Errorf("--offset %d: want 0 or more", q.Skip)

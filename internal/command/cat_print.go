@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/message"
 	"korvet-offload/internal/tieredlog"
 	"korvet-offload/segment"
@@ -21,7 +22,7 @@ const printBuffer = 64 << 10
 func (t *catting) print(read func(func(*segment.Page, int) error) error) error {
 	encoder, err := message.NewEncoder(t.format)
 	if err != nil {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	defer encoder.Close()
 	defer noticePipes()()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
@@ -63,7 +64,7 @@ func (p Process) configCheck(c *cli.Context) error {
 	}
 	for _, f := range view.Findings {
 		if !f.OK {
-			return errReported
+			return cmdline.ErrReported
 		}
 	}
 	return nil
@@ -134,7 +135,7 @@ func tryStore(ctx context.Context, cfg config.Config) []finding {
 
 func (p Process) printCheck(format string, v checkView) error {
 	if format == outputJSON {
-		return writeJSON(p.Stdout, v)
+		return cmdline.WriteJSON(p.Stdout, v)
 	}
 	t := newTable("SETTING", "VALUE", "FROM")
 	for _, s := range v.Settings {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"korvet-offload/internal/cmdline"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -40,7 +42,7 @@ func (p Process) completionCommand() *cli.Command {
 		// Whatever goes to stdout here, a shell takes for commands.
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return usageError{errors.New("completion: name a shell: bash, zsh or fish; see korvet-offload completion --help")}
+				return cmdline.UsageError{Err: errors.New("completion: name a shell: bash, zsh or fish; see korvet-offload completion --help")}
 			}
 			return p.noCommand(c)
 		},

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/board"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/metrics"
 	"korvet-offload/internal/page"
@@ -58,7 +59,7 @@ func (d *daemon) checkOwner(ctx context.Context, s *session) error {
 	if err == nil {
 		return s.checkRoot(ctx)
 	}
-	if ctx.Err() != nil || errors.As(err, new(usageError)) {
+	if ctx.Err() != nil || errors.As(err, new(cmdline.UsageError)) {
 		return err
 	}
 	s.owner.settle(ctx)
@@ -124,7 +125,7 @@ func (d *daemon) lookAtOwner(ctx context.Context, s *session) {
 		d.journal.works(partOwner)
 	case errors.Is(err, s3sink.ErrAnotherRoot):
 		d.journal.fails(partOwner, "the root is not the one with the objects; nothing is put there", err)
-	case errors.As(err, new(usageError)):
+	case errors.As(err, new(cmdline.UsageError)):
 		d.journal.fails(partOwner, "the root belongs to somebody else; nothing is put there", err)
 	}
 }
@@ -168,7 +169,7 @@ func (d *daemon) work(ctx context.Context) error {
 	s, err := connectWaiting(ctx, d.journal, func() (*session, error) {
 		return connectCounted(ctx, d.cfg, d.observer(), d.tells(), d.ports)
 	})
-	if ctx.Err() != nil && !errors.As(err, new(usageError)) {
+	if ctx.Err() != nil && !errors.As(err, new(cmdline.UsageError)) {
 		if err == nil {
 			s.close()
 		}

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/ops"
-	"korvet-offload/s3sink"
 )
 
 // A store that did not answer at the start, and then says that the root is another
@@ -18,19 +17,12 @@ import (
 //fault:store | The store does not answer at the start, and later says that the root is another cluster's | a marker of another cluster, and then the own one | it is not ready and says whose the root is, and is ready when the root is its own
 func TestTheRootTurnsOutToBeAnothers(t *testing.T) {
 	rig := newRig(t)
-	cfg := demoConfig(rig.server.URI())
-	cfg.Redis.Layout.Namespace = "korvet"
-	cfg.Store.URL = "file://" + rig.root()
-	s, err := connect(t.Context(), cfg, quiet{}, func(s3sink.Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	s := sessionOf(t, rig.environ, quiet{})
 	rig.server.Exec("SET", clusterKey, "own")
 	rig.setMarker(t, "other")
-	d := &daemon{cfg: cfg, manager: newManager(zap.NewNop()), eviction: newEvictionWatch(zap.NewNop())}
+	d := &daemon{cfg: s.cfg, manager: newManager(zap.NewNop()), eviction: newEvictionWatch(zap.NewNop())}
 	d.journal = newJournal(zap.NewNop(), ops.NewHealth(d.alive))
-	d.metrics = newMetrics(cfg, d.up)
+	d.metrics = newMetrics(s.cfg, d.up)
 	d.journal.fails(partOwner, "the store does not say whom it belongs to; going on", errors.New("refused"))
 	d.look(t.Context(), s)
 	if why := d.journal.downBecause(); !strings.Contains(why, `"other"`) {

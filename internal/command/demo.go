@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"korvet-offload/internal/broker"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/offload"
 	"korvet-offload/segment"
@@ -70,7 +71,7 @@ type demoRow struct {
 func (p Process) demo(c *cli.Context) (err error) {
 	messages := c.Int("messages")
 	if least := demoPartitions * (demoSealed + 1); messages < least || messages > 100_000_000 {
-		return usageError{fmt.Errorf("--messages %d: want %d to 100000000", messages, least)}
+		return cmdline.UsageError{Err: fmt.Errorf("--messages %d: want %d to 100000000", messages, least)}
 	}
 	uri, stop, err := demoRedis(c.String("redis-uri"))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"korvet-offload/internal/broker"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/parquetfile"
 	"korvet-offload/internal/testkit/dataset"
 	"korvet-offload/internal/words"
@@ -119,7 +120,7 @@ func equalMessage(p *segment.Page, i int, m dataset.Message) bool {
 // printDemo prints the table and where the files are.
 func (p Process) printDemo(format string, d *demo, dir string) error {
 	if format == outputJSON {
-		return writeJSON(p.Stdout, map[string]any{"folder": dir, "segments": d.rows})
+		return cmdline.WriteJSON(p.Stdout, map[string]any{"folder": dir, "segments": d.rows})
 	}
 	t := newTable("PARTITION", ">SEGMENT", ">MESSAGES", ">IN REDIS", ">IN PARQUET", ">RATIO", ">MSG/S", ">VERIFIED")
 	var sum demoRow

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -56,7 +57,7 @@ func describedOf(what names) (all []describedSegment, err error) {
 	for _, n := range what {
 		for _, s := range n.segments {
 			if s.last-s.first >= describedMost || len(all)+int(s.last-s.first) >= describedMost { //nolint:gosec // it is small
-				return nil, usageError{fmt.Errorf("describe: that is more than %d segments; korvet-offload ls lists them", describedMost)}
+				return nil, cmdline.UsageError{Err: fmt.Errorf("describe: that is more than %d segments; korvet-offload ls lists them", describedMost)}
 			}
 			for number := s.first; number <= s.last; number++ {
 				all = append(all, describedSegment{n.partition, number})
@@ -84,7 +85,7 @@ func (p Process) describe(c *cli.Context) error {
 	if bare {
 		store, err := openStore(cfg.Config, s3sink.Options{})
 		if err != nil {
-			return usageError{err}
+			return cmdline.UsageError{Err: err}
 		}
 		defer store.Close()
 		d.store = store
@@ -128,12 +129,12 @@ func (d describing) showAll(ctx context.Context, all []describedSegment) error {
 		}
 	}
 	if d.format == outputJSON && (len(all) > 1 || len(views) > 0) {
-		if err := writeJSON(d.process.Stdout, describedJSON(views, len(all) > 1)); err != nil {
+		if err := cmdline.WriteJSON(d.process.Stdout, describedJSON(views, len(all) > 1)); err != nil {
 			return err
 		}
 	}
 	if fault {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }

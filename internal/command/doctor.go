@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/doctor"
 	"korvet-offload/internal/words"
@@ -69,14 +70,14 @@ func (p Process) doctor(c *cli.Context) error {
 	case !view.Complete:
 		return fmt.Errorf("not all was looked at within %s", doctorTime)
 	case view.Count.Fail > 0:
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }
 
 func (p Process) printDoctor(format string, v doctorView) error {
 	if format == outputJSON {
-		return writeJSON(p.Stdout, v)
+		return cmdline.WriteJSON(p.Stdout, v)
 	}
 	_, err := io.WriteString(p.Stdout, doctorText(v.Findings)+"\n"+tallyText(v.Count)+"\n")
 	if err != nil {

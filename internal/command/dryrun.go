@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/words"
 	"korvet-offload/offload"
@@ -52,7 +53,7 @@ func (p Process) printPlan(format string, plan offload.Plan, cfg config.Config) 
 		view.Doubt = plan.Doubt.Error()
 	}
 	if format == outputJSON {
-		return writeJSON(p.Stdout, view)
+		return cmdline.WriteJSON(p.Stdout, view)
 	}
 	t := newTable("PARTITION", ">SEGMENT", "ACTION", "WHY", ">MESSAGES", ">SEALED FOR", "OBJECT")
 	for _, v := range view.Actions {

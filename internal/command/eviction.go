@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 )
 
@@ -50,7 +51,7 @@ func (w *evictionWatch) Last() redisstore.Eviction {
 }
 
 // begin looks for the first time. With strict, a server that may evict streams
-// is refused, and so is one that does not say: both with a usageError.
+// is refused, and so is one that does not say: both with a cmdline.UsageError.
 func (w *evictionWatch) begin(ctx context.Context, redis evictor, strict bool) error {
 	e, err := redis.Eviction(ctx)
 	switch class := redisstore.ClassOf(err); {
@@ -86,11 +87,11 @@ func refuseEviction(e redisstore.Eviction, err error) error {
 	const setting = "korvet.storage.offload.strict-redis"
 	switch {
 	case err != nil:
-		return usageError{fmt.Errorf("%s: it can't be told what redis evicts when its memory is full: %w; set it to false to start all the same", setting, err)}
+		return cmdline.UsageError{Err: fmt.Errorf("%s: it can't be told what redis evicts when its memory is full: %w; set it to false to start all the same", setting, err)}
 	case e.Risk() == redisstore.EvictionUnknown:
-		return usageError{fmt.Errorf("%s: %s; set it to false to start all the same", setting, e)}
+		return cmdline.UsageError{Err: fmt.Errorf("%s: %s; set it to false to start all the same", setting, e)}
 	case e.Risk() == redisstore.EvictsStreams:
-		return usageError{fmt.Errorf("%s: %s; %s", setting, e, e.Advice())}
+		return cmdline.UsageError{Err: fmt.Errorf("%s: %s; %s", setting, e, e.Advice())}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 )
 
@@ -85,12 +86,12 @@ func TestStrictRedis(t *testing.T) {
 	} {
 		for _, strict := range []bool{true, false} {
 			err := newEvictionWatch(zap.NewNop()).begin(t.Context(), c, strict)
-			if refused := err != nil; refused != (strict && c.refused) || refused && !errors.As(err, new(usageError)) {
+			if refused := err != nil; refused != (strict && c.refused) || refused && !errors.As(err, new(cmdline.UsageError)) {
 				t.Errorf("%s, strict %t: %v", name, strict, err)
 			}
 		}
 	}
-	if err := newEvictionWatch(zap.NewNop()).begin(t.Context(), says{err: away}, true); redisstore.ClassOf(err) != redisstore.Unavailable || errors.As(err, new(usageError)) {
+	if err := newEvictionWatch(zap.NewNop()).begin(t.Context(), says{err: away}, true); redisstore.ClassOf(err) != redisstore.Unavailable || errors.As(err, new(cmdline.UsageError)) {
 		t.Errorf("of a redis that is away: %v", err)
 	}
 }

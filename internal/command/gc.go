@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"korvet-offload/internal/catalog"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/gc"
 	"korvet-offload/internal/objectfile"
@@ -66,14 +67,14 @@ func (p Process) gc(c *cli.Context) error {
 	}
 	older, err := config.ParseDuration(c.String("older-than"))
 	if err != nil {
-		return usageError{fmt.Errorf("--older-than %q: %w", c.String("older-than"), err)}
+		return cmdline.UsageError{Err: fmt.Errorf("--older-than %q: %w", c.String("older-than"), err)}
 	}
 	opt := gc.Options{OlderThan: older, Gaps: c.Bool("gaps"), Removed: c.Bool("removed-topics"), Uploads: c.Bool("uploads"), Scope: what.scope()}
 	if len(what) > 0 {
 		opt.Only, opt.Segments = what.covers, what.has
 	}
 	if err := opt.Validate(); err != nil {
-		return usageError{fmt.Errorf("--older-than: %w", err)}
+		return cmdline.UsageError{Err: fmt.Errorf("--older-than: %w", err)}
 	}
 	cfg, err := p.settings(c, true)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/gc"
 	"korvet-offload/internal/words"
 	"korvet-offload/s3sink"
@@ -153,7 +154,7 @@ func (g *gcPrinter) upload(o gc.Outcome) {
 func (g *gcPrinter) end(ctx context.Context) error {
 	versioned := g.deletesAddMarkers(ctx)
 	if g.json {
-		if err := writeJSON(g.p.Stdout, g.view(versioned)); err != nil {
+		if err := cmdline.WriteJSON(g.p.Stdout, g.view(versioned)); err != nil {
 			return err
 		}
 	} else {
@@ -174,7 +175,7 @@ func (g *gcPrinter) end(ctx context.Context) error {
 	case g.broken != nil:
 		return fmt.Errorf("print results: %w", g.broken)
 	case wrong:
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }

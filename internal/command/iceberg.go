@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"korvet-offload/internal/cmdline"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -46,7 +48,7 @@ func (p Process) iceberg(c *cli.Context) error {
 	}
 	path, err := findProgram(icebergProgram, self)
 	if err != nil {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	if err := syscall.Exec(path, append([]string{path}, args...), p.Environ); err != nil { //nolint:gosec // what it runs is found by a name of our own
 		return fmt.Errorf("run %s: %w", path, err)

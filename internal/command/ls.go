@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/s3sink"
 	"korvet-offload/segment"
 )
@@ -55,7 +56,7 @@ func lsNames() grammar {
 func lsTarget(c *cli.Context) (names, error) {
 	what, err := lsNames().named(c)
 	if err == nil && what.anyTopic() && len(what.partitions()) > 0 {
-		err = usageError{errors.New("topics and partitions are listed differently: want either topics, or partitions (TOPIC:N, TOPIC:N/SEGMENTS)")}
+		err = cmdline.UsageError{Err: errors.New("topics and partitions are listed differently: want either topics, or partitions (TOPIC:N, TOPIC:N/SEGMENTS)")}
 	}
 	return what, err
 }
@@ -68,9 +69,9 @@ func (p Process) ls(c *cli.Context) error {
 	bare, compare, footers := c.Bool("from-store"), c.Bool("compare"), c.Bool("footers")
 	switch {
 	case bare && compare:
-		return usageError{errors.New("--from-store and --compare: want one of them")}
+		return cmdline.UsageError{Err: errors.New("--from-store and --compare: want one of them")}
 	case footers && (!bare || len(what.partitions()) == 0):
-		return usageError{errors.New("--footers goes with --from-store and a partition")}
+		return cmdline.UsageError{Err: errors.New("--footers goes with --from-store and a partition")}
 	}
 	cfg, err := p.settings(c, bare || compare)
 	if err != nil {
@@ -80,7 +81,7 @@ func (p Process) ls(c *cli.Context) error {
 	if bare {
 		store, err := openStore(cfg.Config, s3sink.Options{})
 		if err != nil {
-			return usageError{err}
+			return cmdline.UsageError{Err: err}
 		}
 		defer store.Close()
 		l.store = store
@@ -154,7 +155,7 @@ func (l *listing) fault(format string, args ...any) {
 
 func (l *listing) ended(err error) error {
 	if err == nil && l.faults > 0 {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return err
 }

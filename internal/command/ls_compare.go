@@ -69,9 +69,9 @@ func compareColumns() []column {
 }
 
 func (l *listing) compareSegments(ctx context.Context, p segment.Partition, add func(...cell) error) error {
-	n := 0
+	n, left := 0, l.what.of(p)
 	err := l.match(ctx, p, func(r catalog.Row) error {
-		n++
+		n, left = n+1, left.without(r.Segment)
 		named, size, where := "", cell{nil, "-"}, ""
 		if r.Stored != nil && r.Stored.Err == nil {
 			where = whereabouts(r.Stored.Entry)
@@ -85,7 +85,11 @@ func (l *listing) compareSegments(ctx context.Context, p segment.Partition, add 
 		}
 		return add(numberCell(r.Segment), textCell(string(r.Verdict)), textCell(where), size, there, put, textCell(named), textCell(path))
 	})
-	if err == nil && n == 0 {
+	switch {
+	case err != nil:
+	case len(left) > 0:
+		l.fault("segment %s/%s: there is neither an entry nor an object of it", p, left)
+	case n == 0:
 		l.fault("%s: there is neither an entry nor an object of it; is the name right?", p)
 	}
 	return err

@@ -37,16 +37,12 @@ func (l *listing) ofManifests(ctx context.Context) error {
 // partitions are those that are meant, of all topics that are or were offloaded,
 // in order.
 func (l *listing) partitions(ctx context.Context) (parts []segment.Partition, err error) {
-	topics, err := l.redis.Topics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known, err := l.redis.Known(ctx)
+	topics, err := offload.AllTopics(ctx, l.redis)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]bool{}
-	for _, t := range append(topics, offload.Remembered(topics, known)...) {
+	for _, t := range topics {
 		if !l.what.covers(t.Partition(0)) {
 			continue
 		}
@@ -291,9 +287,9 @@ func (l *listing) fillOpen(ctx context.Context, e *segment.Entry, stream string)
 
 // segments prints the entries of one manifest in their order.
 func (l *listing) segments(ctx context.Context, p segment.Partition, add func(...cell) error) error {
-	n := 0
+	n, left := 0, l.what.of(p)
 	err := l.entries(ctx, p, func(s segment.Stored) error {
-		n++
+		n, left = n+1, left.without(s.Number)
 		if s.Err != nil {
 			l.fault("segment %s/%s: %v", p, s.Number, s.Err)
 		}
@@ -304,10 +300,10 @@ func (l *listing) segments(ctx context.Context, p segment.Partition, add func(..
 		return add(cells...)
 	})
 	switch {
-	case err != nil || n > 0:
-	case l.what.some(p):
-		l.fault("%s: there is no such segment in its manifest", p)
-	default:
+	case err != nil:
+	case len(left) > 0:
+		l.fault("segment %s/%s: it has no entry", p, left)
+	case n == 0:
 		l.fault("%s: %v of it; is the name right?", p, errNoManifest)
 	}
 	return err

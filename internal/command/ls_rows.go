@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/words"
 	"korvet-offload/segment"
 )
@@ -22,7 +23,7 @@ func rowsFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: outputTable, Usage: "print results as `FORMAT`: table, json or csv",
 		Action: func(_ *cli.Context, format string) error {
 			if format != outputTable && format != outputJSON && format != outputCSV {
-				return usageError{fmt.Errorf("--output %s: want %s, %s or %s", format, outputTable, outputJSON, outputCSV)}
+				return cmdline.UsageError{Err: fmt.Errorf("--output %s: want %s, %s or %s", format, outputTable, outputJSON, outputCSV)}
 			}
 			return nil
 		}}

@@ -209,7 +209,14 @@ func (l *listing) objects(ctx context.Context, p segment.Partition, footers bool
 		}
 		l.fault("object %s: it is no file of a segment", a.Key)
 	}
-	if len(g.Objects) == 0 && (len(g.Alien) == 0 || l.what.some(p)) {
+	left := l.what.of(p)
+	for _, o := range g.Objects {
+		left = left.without(o.Segment)
+	}
+	switch {
+	case len(left) > 0:
+		l.fault("segment %s/%s: nothing of it lies in the bucket", p, left)
+	case len(g.Objects)+len(g.Alien) == 0:
 		l.fault("%s: nothing of it lies in the bucket; is the name right?", p)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"korvet-offload/internal/cmdline"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -97,11 +99,11 @@ func TestVersion(t *testing.T) {
 		}
 	}
 	r := call(t, nil, "version", "-o", "json")
-	var b build
+	var b cmdline.Build
 	if err := json.Unmarshal([]byte(r.stdout), &b); err != nil || b != version() || b.Version == "" {
 		t.Errorf("%v %+v", err, r)
 	}
-	full := build{Version: "v1.2.3", Revision: "0123456789abcdef", Modified: true, Time: "2026-01-02T03:04:05Z", Go: "go1.26"}
+	full := cmdline.Build{Version: "v1.2.3", Revision: "0123456789abcdef", Modified: true, Time: "2026-01-02T03:04:05Z", Go: "go1.26"}
 	if got, want := full.String(), "v1.2.3 (0123456789ab, modified) go1.26"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -66,15 +66,12 @@ func (s *session) mustBe(ctx context.Context, n name) error {
 // mustHave looks for the segments of a name: of each range there has to be one.
 func (s *session) mustHave(ctx context.Context, n name) error {
 	left := n.segments
-	found := func(number segment.Number) {
-		left = slices.DeleteFunc(slices.Clone(left), func(o span) bool { return o.first <= number && number <= o.last })
-	}
 	if len(left) == 0 {
 		return nil
 	}
 	if _, err := s.redis.Each(ctx, n.partition, func(field, _ string) {
 		if number, err := segment.ParseNumber(field); err == nil {
-			found(number)
+			left = left.without(number)
 		}
 	}); err != nil || len(left) == 0 {
 		return err
@@ -84,7 +81,7 @@ func (s *session) mustHave(ctx context.Context, n name) error {
 		return err
 	}
 	for _, o := range group.Objects {
-		found(o.Segment)
+		left = left.without(o.Segment)
 	}
 	if len(left) > 0 {
 		return fmt.Errorf("segment %s/%s: it has no entry, and there is no object of it on the store; korvet-offload ls lists those that there are", n.partition, left)
@@ -127,16 +124,12 @@ func (s *session) partitionsOf(ctx context.Context, all names) (parts []segment.
 
 // partitionCounts are how many partitions topics have that are, or were, offloaded.
 func (s *session) partitionCounts(ctx context.Context) (map[string]int, error) {
-	topics, err := s.redis.Topics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known, err := s.redis.Known(ctx)
+	topics, err := offload.AllTopics(ctx, s.redis)
 	if err != nil {
 		return nil, err
 	}
 	counts := map[string]int{}
-	for _, t := range append(topics, offload.Remembered(topics, known)...) {
+	for _, t := range topics {
 		if !t.Plain {
 			counts[t.Name] = t.Settings.Partitions
 		}

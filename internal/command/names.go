@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/segment"
 )
 
@@ -92,7 +93,7 @@ func (g grammar) refuse(format string, args ...any) error {
 	if g.hint != "" {
 		text += "; " + g.hint
 	}
-	return usageError{errors.New(text)}
+	return cmdline.UsageError{Err: errors.New(text)}
 }
 
 // parse reads names. stream is the key that --stream names, if isStream.
@@ -124,7 +125,7 @@ func (g grammar) parse(args []string, stream string, isStream bool) (names, erro
 func (g grammar) parseStream(args []string, stream string) (names, error) {
 	p, err := segment.ParsePartition(stream, true)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--stream: %w", err)}
+		return nil, cmdline.UsageError{Err: fmt.Errorf("--stream: %w", err)}
 	}
 	n := name{partition: p}
 	for _, text := range args {
@@ -152,12 +153,12 @@ func (g grammar) scoped(c *cli.Context) (names, error) {
 	}
 	switch {
 	case c.IsSet("stream"):
-		return nil, usageError{errors.New("--topic and --stream: want one of them")}
+		return nil, cmdline.UsageError{Err: errors.New("--topic and --stream: want one of them")}
 	case c.Args().Present():
-		return nil, usageError{fmt.Errorf("--topic and %q: want one of them; a name needs no --topic", c.Args().First())}
+		return nil, cmdline.UsageError{Err: fmt.Errorf("--topic and %q: want one of them; a name needs no --topic", c.Args().First())}
 	}
 	if err := segment.ValidateTopic(c.String("topic")); err != nil {
-		return nil, usageError{fmt.Errorf("--topic: %w", err)}
+		return nil, cmdline.UsageError{Err: fmt.Errorf("--topic: %w", err)}
 	}
 	return names{{partition: segment.Partition{Topic: c.String("topic")}, topic: true}}, nil
 }
@@ -261,6 +262,20 @@ func (all names) has(p segment.Partition, number segment.Number) bool {
 	})
 }
 
+// of are the segments of a partition that are named one by one; nil = there are none
+// such.
+func (all names) of(p segment.Partition) numbers {
+	if !all.some(p) {
+		return nil
+	}
+	for _, n := range all {
+		if n.covers(p) {
+			return n.segments
+		}
+	}
+	return nil
+}
+
 // some says whether only some segments of a partition are meant.
 func (all names) some(p segment.Partition) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(n name) bool { return n.covers(p) && n.segments == nil })
@@ -339,6 +354,14 @@ func (a numbers) with(b numbers) (merged numbers) {
 		merged = append(merged, s)
 	}
 	return merged
+}
+
+// without are the ranges in which a segment is not.
+func (a numbers) without(n segment.Number) numbers {
+	if len(a) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s span) bool { return s.first <= n && n <= s.last })
 }
 
 func (a numbers) has(n segment.Number) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/segment"
 )
 
@@ -70,7 +71,7 @@ func TestNames(t *testing.T) {
 	} {
 		got, err := tt.grammar.parse(strings.Fields(tt.args), tt.stream, tt.stream != "")
 		if tt.wrong != "" {
-			if _, usage := err.(usageError); !usage || !strings.HasPrefix(err.Error(), tt.wrong) { //nolint:errorlint // it is not wrapped
+			if _, usage := err.(cmdline.UsageError); !usage || !strings.HasPrefix(err.Error(), tt.wrong) { //nolint:errorlint // it is not wrapped
 				t.Errorf("%q %q: %v, want %s", tt.stream, tt.args, err, tt.wrong)
 			}
 			continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
@@ -185,7 +186,7 @@ var (
 // it has the cluster id that the owner marker names, which is returned with the
 // one that it had before. Nothing is changed with act false. It is for a person
 // who says that this Redis goes on with the root, and takes the place of
-// checkOwner there. A root of another namespace is refused (usageError);
+// checkOwner there. A root of another namespace is refused (cmdline.UsageError);
 // errNoMarker and errNoClusterName mean that there is nothing to claim.
 func (s *session) claimCluster(ctx context.Context, act bool) (was, is string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ownerTime)
@@ -193,13 +194,13 @@ func (s *session) claimCluster(ctx context.Context, act bool) (was, is string, e
 	m, err := s3sink.ReadMarker(ctx, s.store)
 	switch ns := s.cfg.Redis.Layout.Namespace; {
 	case s3sink.ClassOf(err) == s3sink.ClassInvalid:
-		return "", "", usageError{err}
+		return "", "", cmdline.UsageError{Err: err}
 	case err != nil:
 		return "", "", err
 	case m.Namespace == "":
 		return "", "", errNoMarker
 	case m.Namespace != ns:
-		return "", "", usageError{fmt.Errorf("claim %s: the root belongs to namespace %q, this is namespace %q", s.cfg.Store.URL, m.Namespace, ns)}
+		return "", "", cmdline.UsageError{Err: fmt.Errorf("claim %s: the root belongs to namespace %q, this is namespace %q", s.cfg.Store.URL, m.Namespace, ns)}
 	case m.Cluster == "":
 		return "", "", errNoClusterName
 	}

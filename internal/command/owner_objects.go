@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
 	"korvet-offload/s3sink"
@@ -32,17 +33,13 @@ type whereObjects struct {
 // of another partition, and there should be at least one. What the store may not
 // say proves nothing.
 func (w whereObjects) check(ctx context.Context) error {
-	topics, err := w.redis.Topics(ctx)
-	if err != nil {
-		return err
-	}
-	known, err := w.redis.Known(ctx)
+	topics, err := offload.AllTopics(ctx, w.redis) // what has left the registry is deleted, too
 	if err != nil {
 		return err
 	}
 	var missing error
 	looked := 0
-	for _, t := range append(topics, offload.Remembered(topics, known)...) { // what has left the registry is deleted, too
+	for _, t := range topics {
 		for n := range t.Settings.Partitions {
 			found, err := remoteIn(ctx, w.redis, w.layout, t.Partition(n))
 			if class := redisstore.ClassOf(err); err != nil && class != redisstore.WrongType && class != redisstore.Permission {
@@ -88,7 +85,7 @@ func (s *session) checkRoot(ctx context.Context) error {
 		return nil //nolint:nilerr // there is a marker, or nobody knows
 	}
 	if err := s.owner.objects(ctx); errors.Is(err, s3sink.ErrAnotherRoot) {
-		return usageError{fmt.Errorf("use %s: %w", s.cfg.Store.URL, err)}
+		return cmdline.UsageError{Err: fmt.Errorf("use %s: %w", s.cfg.Store.URL, err)}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/offload"
@@ -286,14 +287,7 @@ func TestRedisThatDoesNotSayWhichItIs(t *testing.T) {
 
 func TestClaimCluster(t *testing.T) {
 	rig := newRig(t)
-	cfg := demoConfig(rig.server.URI())
-	cfg.Redis.Layout.Namespace = "korvet"
-	cfg.Store.URL = "file://" + rig.root()
-	s, err := connect(t.Context(), cfg, quiet{}, func(s3sink.Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	s := sessionOf(t, rig.environ, quiet{})
 	claim := func(act bool, was, is string, want error) {
 		t.Helper()
 		if w, i, err := s.claimCluster(t.Context(), act); w != was || i != is || !errors.Is(err, want) {
@@ -320,7 +314,7 @@ func TestClaimCluster(t *testing.T) {
 		t.Error(err)
 	}
 	s.cfg.Redis.Layout.Namespace = "another"
-	if _, _, err := s.claimCluster(t.Context(), true); !errors.As(err, new(usageError)) {
+	if _, _, err := s.claimCluster(t.Context(), true); !errors.As(err, new(cmdline.UsageError)) {
 		t.Errorf("another namespace: %v", err)
 	}
 	for _, k := range []*keeper{{id: "three"}, {id: "four"}} {

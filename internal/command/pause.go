@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/segment"
 )
@@ -162,7 +163,7 @@ func caller() string {
 // printPaused prints what is paused. What of it can't be read is a fault.
 func (p Process) printPaused(format string, all segment.Pauses) error {
 	if format == outputJSON {
-		if err := writeJSON(p.Stdout, struct {
+		if err := cmdline.WriteJSON(p.Stdout, struct {
 			Paused []pauseView `json:"paused"`
 		}{pauseViews(all)}); err != nil {
 			return err
@@ -174,7 +175,7 @@ func (p Process) printPaused(format string, all segment.Pauses) error {
 		p.complain(err.Error())
 	}
 	if len(all.Errs) > 0 {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }

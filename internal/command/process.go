@@ -8,18 +8,18 @@ package command
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"golang.org/x/term"
+	"korvet-offload/internal/cmdline"
 
-	"korvet-offload/internal/config"
+	"golang.org/x/term"
 )
+
+// program is its name, which begins each line on stderr.
+const program = "korvet-offload"
 
 // Process is what the operating system gives to a program.
 type Process struct {
@@ -42,48 +42,16 @@ func Hangups() (asked <-chan os.Signal, stop func()) {
 
 // The exit codes.
 const (
-	exitDone  = 0
-	exitFault = 1
-	exitUsage = 2
+	exitDone  = cmdline.Done
+	exitFault = cmdline.Fault
+	exitUsage = cmdline.Usage
 )
 
-// errReported ends a command whose faults have been printed already.
-var errReported = errors.New("something could not be done")
-
-// usageError is a fault in how the program was called.
-type usageError struct{ err error }
-
-func (u usageError) Error() string { return u.err.Error() }
-func (u usageError) Unwrap() error { return u.err }
-
 // Main runs the command line and returns the exit code.
-func Main(ctx context.Context, p Process) int {
-	app := p.app()
-	err := app.RunContext(ctx, optionsFirst(app, p.Args))
-	var usage usageError
-	var faults config.Faults
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, errReported):
-		return exitFault
-	case errors.As(err, &faults):
-		for _, f := range faults {
-			p.complain(f)
-		}
-		return exitUsage
-	case errors.As(err, &usage):
-		p.complain(err.Error())
-		return exitUsage
-	}
-	p.complain(err.Error())
-	return exitFault
-}
+func Main(ctx context.Context, p Process) int { return cmdline.Run(ctx, p.app(), p.Args) }
 
 // complain prints one line for a person.
-func (p Process) complain(text string) {
-	_, _ = fmt.Fprintf(p.Stderr, "korvet-offload: %s\n", strings.ReplaceAll(text, "\n", "; ")) // stderr is gone: nobody to tell
-}
+func (p Process) complain(text string) { cmdline.Complain(p.Stderr, program, text) }
 
 // terminal says whether a person looks at w.
 func terminal(w io.Writer) bool {

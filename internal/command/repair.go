@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/repair"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/offload"
@@ -55,7 +56,7 @@ func (p Process) repairCommand() *cli.Command {
 
 func (p Process) repair(c *cli.Context) error {
 	if c.IsSet("report") && c.Bool("deep") {
-		return usageError{errors.New("--report and --deep: want one of them")}
+		return cmdline.UsageError{Err: errors.New("--report and --deep: want one of them")}
 	}
 	cfg, err := p.settings(c, true)
 	if err != nil {
@@ -104,7 +105,7 @@ func readFindings(file string, look scrub.Options) ([]scrub.Finding, error) {
 	if file != "-" {
 		var err error
 		if in, err = os.Open(file); err != nil {
-			return nil, usageError{fmt.Errorf("--report: %w", err)}
+			return nil, cmdline.UsageError{Err: fmt.Errorf("--report: %w", err)}
 		}
 	}
 	defer in.Close()
@@ -112,13 +113,13 @@ func readFindings(file string, look scrub.Options) ([]scrub.Finding, error) {
 		Findings *[]findingView `json:"findings"`
 	}
 	if err := json.NewDecoder(in).Decode(&view); err != nil || view.Findings == nil {
-		return nil, usageError{fmt.Errorf("--report %s: it is not what verify --output json prints: %w", file, errors.Join(err, errNoFindings(view.Findings)))}
+		return nil, cmdline.UsageError{Err: fmt.Errorf("--report %s: it is not what verify --output json prints: %w", file, errors.Join(err, errNoFindings(view.Findings)))}
 	}
 	found := []scrub.Finding{}
 	for _, v := range *view.Findings {
 		f, err := v.finding()
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--report %s: %w", file, err)}
+			return nil, cmdline.UsageError{Err: fmt.Errorf("--report %s: %w", file, err)}
 		}
 		if look.Wants(f) {
 			found = append(found, f)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/repair"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/internal/words"
@@ -128,7 +129,7 @@ func (o *repairOutput) finish(r repair.Report, err error) error {
 		return err
 	}
 	if !o.view.Healed {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func (o *repairOutput) finish(r repair.Report, err error) error {
 func (o *repairOutput) end(r repair.Report) error {
 	if o.json {
 		o.view.Steps = append([]stepView{}, o.view.Steps...)
-		return writeJSON(o.Stdout, o.view)
+		return cmdline.WriteJSON(o.Stdout, o.view)
 	}
 	text := words.Count(r.Findings, "finding")
 	for _, part := range []struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/words"
 	"korvet-offload/offload"
@@ -145,5 +146,5 @@ func (p Process) reportJSON(r offload.Report, led bool) error {
 			Messages: o.Contents.Count, BytesIn: o.BytesIn, BytesOut: o.BytesOut, Object: o.Path, Seconds: o.Duration.Seconds(),
 		})
 	}
-	return writeJSON(p.Stdout, view)
+	return cmdline.WriteJSON(p.Stdout, view)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/parquetfile"
 	"korvet-offload/internal/restore"
@@ -130,22 +131,22 @@ func checkRestore(c *cli.Context) (names, error) {
 	all := manifests || c.Bool("claim")
 	switch {
 	case c.Bool("claim") && !manifests && (c.Args().Present() || c.IsSet("stream")):
-		return nil, usageError{errors.New("--claim is of the whole root: no name goes with it, but with --manifests")}
+		return nil, cmdline.UsageError{Err: errors.New("--claim is of the whole root: no name goes with it, but with --manifests")}
 	case c.IsSet("to-key") && c.Bool("original"):
-		return nil, usageError{errors.New("--to-key and --original: want one of them")}
+		return nil, cmdline.UsageError{Err: errors.New("--to-key and --original: want one of them")}
 	case c.Bool("original") && (c.IsSet("from") || c.IsSet("to")):
-		return nil, usageError{errors.New("--original brings whole segments back: choose them by their numbers, not by --from and --to")}
+		return nil, cmdline.UsageError{Err: errors.New("--original brings whole segments back: choose them by their numbers, not by --from and --to")}
 	case c.IsSet("to-key") && c.String("to-key") == "":
-		return nil, usageError{errors.New("--to-key: want the key of a stream")}
+		return nil, cmdline.UsageError{Err: errors.New("--to-key: want the key of a stream")}
 	}
 	for _, name := range []string{"segment", "from", "to", "to-key", "original", "rate"} {
 		if all && c.IsSet(name) {
-			return nil, usageError{fmt.Errorf("--%s does not go with --manifests and --claim", name)}
+			return nil, cmdline.UsageError{Err: fmt.Errorf("--%s does not go with --manifests and --claim", name)}
 		}
 	}
 	for _, name := range []string{"topic", "registry", "deep", "allow-disorder", "include-expired"} {
 		if !manifests && c.IsSet(name) {
-			return nil, usageError{fmt.Errorf("--%s goes with --manifests", name)}
+			return nil, cmdline.UsageError{Err: fmt.Errorf("--%s goes with --manifests", name)}
 		}
 	}
 	if all {
@@ -156,10 +157,10 @@ func checkRestore(c *cli.Context) (names, error) {
 		return what, err
 	}
 	if len(what) != 1 || what[0].form() != formPartition {
-		return nil, usageError{errors.New("--segment goes with one TOPIC:N, or --stream KEY")}
+		return nil, cmdline.UsageError{Err: errors.New("--segment goes with one TOPIC:N, or --stream KEY")}
 	}
 	if what[0].segments, err = parseNumbers(c.String("segment")); err != nil {
-		return nil, usageError{fmt.Errorf("--segment: %w", err)}
+		return nil, cmdline.UsageError{Err: fmt.Errorf("--segment: %w", err)}
 	}
 	return what, nil
 }
@@ -173,7 +174,7 @@ func rateOf(c *cli.Context) (int64, error) {
 		err = errors.New("want more than 0")
 	}
 	if err != nil {
-		return 0, usageError{fmt.Errorf("--rate: %w", err)}
+		return 0, cmdline.UsageError{Err: fmt.Errorf("--rate: %w", err)}
 	}
 	return rate, nil
 }
@@ -182,10 +183,10 @@ func rateOf(c *cli.Context) (int64, error) {
 func restoreQuery(c *cli.Context, cfg config.Config, what names) (restore.Query, error) {
 	q := restore.Query{Original: c.Bool("original"), Key: c.String("to-key")}
 	if q.Key != "" && (len(what) != 1 || what[0].topic) {
-		return q, usageError{errors.New("--to-key goes with one partition: those of several partitions are not one stream")}
+		return q, cmdline.UsageError{Err: errors.New("--to-key goes with one partition: those of several partitions are not one stream")}
 	}
 	if _, offloaded := segment.ResolveStream(q.Key, cfg.Redis.Layout, cfg.Streams); offloaded && q.Key != "" {
-		return q, usageError{fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
+		return q, cmdline.UsageError{Err: fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
 	}
 	var err error
 	q.Between, err = parseBetween(c)
@@ -202,7 +203,7 @@ func (r restorer) queryOf(q restore.Query, what names, p segment.Partition) (res
 		q.Key = defaultKey + r.cfg.Redis.Layout.StreamKey(p)
 	}
 	if _, offloaded := segment.ResolveStream(q.Key, r.cfg.Redis.Layout, r.cfg.Streams); offloaded && !q.Original {
-		return q, usageError{fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
+		return q, cmdline.UsageError{Err: fmt.Errorf("stream %s is one of korvet.streams[] and would be offloaded itself: choose another key with --to-key", q.Key)}
 	}
 	return q, nil
 }
@@ -210,15 +211,15 @@ func (r restorer) queryOf(q restore.Query, what names, p segment.Partition) (res
 func parseBetween(c *cli.Context) (b parquetfile.Between, err error) {
 	if c.IsSet("from") {
 		if b.From, err = segment.ParseFrom(c.String("from")); err != nil {
-			return b, usageError{fmt.Errorf("--from: %w", err)}
+			return b, cmdline.UsageError{Err: fmt.Errorf("--from: %w", err)}
 		}
 	}
 	if c.IsSet("to") {
 		if b.To, err = segment.ParseTo(c.String("to")); err != nil {
-			return b, usageError{fmt.Errorf("--to: %w", err)}
+			return b, cmdline.UsageError{Err: fmt.Errorf("--to: %w", err)}
 		}
 		if b.To.Compare(b.From) < 0 {
-			return b, usageError{errors.New("--to lies before --from")}
+			return b, cmdline.UsageError{Err: errors.New("--to lies before --from")}
 		}
 	}
 	return b, nil

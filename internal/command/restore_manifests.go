@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"korvet-offload/internal/catalog"
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/internal/restore"
 	"korvet-offload/internal/words"
@@ -90,7 +91,7 @@ func (r restorer) afterLoss(c *cli.Context, what names) error {
 	} else {
 		err = do(c.Context)
 	}
-	if usage := (usageError{}); errors.As(err, &usage) || c.Err() != nil {
+	if usage := (cmdline.UsageError{}); errors.As(err, &usage) || c.Err() != nil {
 		return err
 	}
 	if err != nil {
@@ -350,7 +351,7 @@ func (l *loss) print() error {
 	v := l.view
 	var err error
 	if l.format == outputJSON {
-		err = writeJSON(l.Stdout, v)
+		err = cmdline.WriteJSON(l.Stdout, v)
 	} else {
 		err = l.table(v)
 	}
@@ -374,7 +375,7 @@ func (l *loss) print() error {
 		l.complain(v.Error)
 	}
 	if fault {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/restore"
 	"korvet-offload/internal/words"
 )
@@ -166,10 +167,10 @@ func (o *restoreOutput) end(err error) error {
 				Partitions []restoreView `json:"partitions"`
 			}{o.views}
 		}
-		err = errors.Join(err, writeJSON(o.Stdout, view))
+		err = errors.Join(err, cmdline.WriteJSON(o.Stdout, view))
 	}
 	if err == nil && o.fault {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return err
 }

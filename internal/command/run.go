@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/ops"
 	"korvet-offload/internal/words"
@@ -53,7 +54,7 @@ func (p Process) runCommand() *cli.Command {
 
 func (p Process) run(c *cli.Context) (err error) {
 	if c.Bool("dry-run") && !c.Bool("once") {
-		return usageError{errors.New("--dry-run goes with --once")}
+		return cmdline.UsageError{Err: errors.New("--dry-run goes with --once")}
 	}
 	asked, stop := p.hangups(c)
 	defer stop()
@@ -136,7 +137,7 @@ func checkOwner(ctx context.Context, s s3sink.Store) error {
 	defer cancel()
 	err := s.CheckOwner(ctx)
 	if s3sink.ClassOf(err) == s3sink.ClassInvalid {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	return err
 }
@@ -207,7 +208,7 @@ func (p Process) complainAbout(r offload.Report, err error) error {
 		p.complain(fmt.Sprintf("the pass was given up with %s left: %v", words.Count(r.Left, "segment"), err))
 	}
 	if err != nil || len(r.Problems) > 0 {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }

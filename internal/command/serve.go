@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/ops"
 	"korvet-offload/internal/redisstore"
@@ -64,7 +65,7 @@ func (p Process) serve(c *cli.Context) (err error) {
 	}
 	store, err := openStore(cfg.Config, s3sink.Options{})
 	if err != nil {
-		return usageError{err}
+		return cmdline.UsageError{Err: err}
 	}
 	defer store.Close()
 	if err := checkServed(c.Context, store, log); err != nil {
@@ -92,7 +93,7 @@ func (p Process) serve(c *cli.Context) (err error) {
 // are other topics' segments. A store that can't be asked is asked for files later.
 func checkServed(ctx context.Context, store s3sink.Store, log *zap.Logger) error {
 	err := checkOwner(ctx, store)
-	if err == nil || ctx.Err() != nil || errors.As(err, new(usageError)) {
+	if err == nil || ctx.Err() != nil || errors.As(err, new(cmdline.UsageError)) {
 		return err
 	}
 	log.Warn("the store does not say whom it belongs to; going on", zap.Error(err))

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/offload"
@@ -46,7 +47,7 @@ func connectCounted(ctx context.Context, cfg config.Config, o offload.Observer, 
 		tell.Owner.Cluster = owner
 		tell.OnEvent, tell.Pace = dog.hearing(tell.OnEvent), limit.wait
 		if store, err = openStore(cfg, tell); err != nil {
-			return nil, usageError{err}
+			return nil, cmdline.UsageError{Err: err}
 		}
 	}
 	redis, err := redisstore.Open(ctx, cfg.Redis, cfg.Topics, cfg.Streams)

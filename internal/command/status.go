@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/redisstore"
 	"korvet-offload/internal/words"
@@ -162,7 +163,7 @@ func makePart(s *offload.PartitionScan, at time.Time) partView {
 
 func (p Process) printStatus(format string, v statusView) error {
 	if format == outputJSON {
-		return writeJSON(p.Stdout, v)
+		return cmdline.WriteJSON(p.Stdout, v)
 	}
 	t := newTable("PARTITION", ">REMOTE ONLY", ">BOTH TIERS", ">WAITING", ">OPEN", ">DELETING", ">ILLEGAL", ">REMOTE MESSAGES", ">ON THE STORE", ">OLDEST WAITS")
 	for _, part := range v.Partitions {

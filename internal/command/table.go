@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -82,17 +81,6 @@ func columns(text string) (n int) {
 		}
 	}
 	return n
-}
-
-// writeJSON prints a value as indented JSON.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("print JSON: %w", err)
-	}
-	return nil
 }
 
 // ago is a duration for people, to two or three digits that matter; "-" when

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"korvet-offload/internal/cmdline"
 )
 
 func TestTable(t *testing.T) {
@@ -58,7 +60,7 @@ func TestNothingIsPrintedUnnoticed(t *testing.T) {
 	if err := newTable("A").write(full{}); err == nil || err.Error() != "print a table: no space left" {
 		t.Error(err)
 	}
-	if err := writeJSON(full{}, 1); err == nil || err.Error() != "print JSON: no space left" {
+	if err := cmdline.WriteJSON(full{}, 1); err == nil || err.Error() != "print JSON: no space left" {
 		t.Error(err)
 	}
 	for _, args := range [][]string{{"version"}, {"version", "-o", "json"}, {"completion", "bash"}, {"completion", "fish"}} {
@@ -71,7 +73,7 @@ func TestNothingIsPrintedUnnoticed(t *testing.T) {
 
 func TestWriteJSONKeepsTextReadable(t *testing.T) {
 	var out bytes.Buffer
-	if err := writeJSON(&out, map[string]string{"a": "<b> & c"}); err != nil || out.String() != "{\n  \"a\": \"<b> & c\"\n}\n" {
+	if err := cmdline.WriteJSON(&out, map[string]string{"a": "<b> & c"}); err != nil || out.String() != "{\n  \"a\": \"<b> & c\"\n}\n" {
 		t.Errorf("%v %q", err, out.String())
 	}
 }

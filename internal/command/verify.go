@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/config"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/internal/words"
@@ -59,7 +60,7 @@ func (p Process) verifyCommand() *cli.Command {
 
 func (p Process) verify(c *cli.Context) (err error) {
 	if c.Bool("resume") && c.String("state") == "" {
-		return usageError{errors.New("--resume goes with --state")}
+		return cmdline.UsageError{Err: errors.New("--resume goes with --state")}
 	}
 	cfg, err := p.settings(c, true)
 	if err != nil {
@@ -114,11 +115,11 @@ func verifyOptions(c *cli.Context, cfg config.Config, what names) (scrub.Options
 	var err error
 	if c.IsSet("rate") {
 		if o.Rate, err = config.ParseSize(c.String("rate")); err != nil {
-			return o, usageError{fmt.Errorf("--rate %q: %w", c.String("rate"), err)}
+			return o, cmdline.UsageError{Err: fmt.Errorf("--rate %q: %w", c.String("rate"), err)}
 		}
 	}
 	if errs := (scrub.Config{Rate: o.Rate}).Validate(); len(errs) > 0 {
-		return o, usageError{fmt.Errorf("--rate: %w", errs[0])}
+		return o, cmdline.UsageError{Err: fmt.Errorf("--rate: %w", errs[0])}
 	}
 	o.DeleteGrace, o.SpoolDir = cfg.Worker.DeleteGrace, cfg.Worker.SpoolDir
 	o.Partitions = what.partitions()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/internal/words"
 )
@@ -79,7 +80,7 @@ func (o *verifyOutput) finish(r scrub.Report, err error) error {
 		o.complain(fmt.Sprintf("not all could be looked at: %v", err))
 	}
 	if err != nil || wrong > 0 {
-		return errReported
+		return cmdline.ErrReported
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (o *verifyOutput) print(r scrub.Report, wrong int64, err error) error {
 			o.view.Error = err.Error()
 		}
 		o.view.Findings, o.view.Notes = append([]findingView{}, o.view.Findings...), append([]findingView{}, o.view.Notes...)
-		return writeJSON(o.Stdout, o.view)
+		return cmdline.WriteJSON(o.Stdout, o.view)
 	}
 	verdict := "nothing is wrong"
 	switch {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"korvet-offload/internal/cmdline"
 	"korvet-offload/internal/scrub"
 	"korvet-offload/segment"
 )
@@ -88,12 +89,12 @@ func (v *verified) read(head verifiedHead) (end int64, err error) {
 		if first {
 			var is verifiedHead
 			if err := json.Unmarshal(line, &is); err != nil || is != head {
-				return 0, usageError{fmt.Errorf("it is of another root or namespace, or no such file: %.200q; name another one, or leave --resume away to begin it anew", line)}
+				return 0, cmdline.UsageError{Err: fmt.Errorf("it is of another root or namespace, or no such file: %.200q; name another one, or leave --resume away to begin it anew", line)}
 			}
 		} else {
 			var l verifiedLine
 			if err := json.Unmarshal(line, &l); err != nil {
-				return 0, usageError{fmt.Errorf("a line can't be read: %.200q; leave --resume away to begin it anew", line)}
+				return 0, cmdline.UsageError{Err: fmt.Errorf("a line can't be read: %.200q; leave --resume away to begin it anew", line)}
 			}
 			v.seen[l.Path] = l
 		}

@@ -14,8 +14,6 @@ var (
 	Stop = errors.New("enough was read") //nolint:revive,errname,staticcheck // it is no error, as io.EOF is none
 	// ErrNoPartition: there is no manifest, and so nothing that could be read.
 	ErrNoPartition = errors.New("there is no manifest")
-	// ErrNoSegment: the manifest has none of the segments that a query names.
-	ErrNoSegment = errors.New("the manifest has no such segment")
 	// ErrMissing: the object that an entry names is not there.
 	ErrMissing = errors.New("object does not exist")
 	// ErrNoStore: a segment is on the store only, and there is none to read from.

@@ -26,8 +26,7 @@ type Query struct {
 	Skip, Limit int64
 	Reverse     bool // the last one first
 	Tier        Tier // "" = Both
-	// Segments says which segments are read; nil = all. If there is none of them,
-	// Read fails with ErrNoSegment.
+	// Segments says which segments are read; nil = all.
 	Segments func(segment.Number) bool
 	// Unreadable is told of a segment that is missing, short or damaged, and
 	// says whether that ends the reading: nil goes on without it. If it is nil,

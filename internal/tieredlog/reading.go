@@ -47,9 +47,6 @@ func (r *reading) all(ctx context.Context) (again bool, err error) {
 	}
 	if r.query.Segments != nil {
 		list = slices.DeleteFunc(list, func(s Segment) bool { return !r.query.Segments(s.Number) })
-		if len(list) == 0 && !r.listed {
-			return false, fmt.Errorf("partition %s: %w", r.partition, ErrNoSegment)
-		}
 	}
 	if len(list) == 0 {
 		return false, nil

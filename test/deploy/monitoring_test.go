@@ -80,14 +80,18 @@ func TestAlertsSayWhatTheyMean(t *testing.T) {
 	}
 }
 
-// The runbook has a section for each alert, and for nothing else, and each says
-// what it means, what to look at and what to do.
+// The runbook begins with what happened, and then has a section for each alert, and
+// for nothing else, and each says what it means, what to look at and what to do.
 func TestTheRunbookHasEveryAlert(t *testing.T) {
 	var named, sections []string
 	for _, a := range alerts(t) {
 		named = append(named, a.Alert)
 	}
-	for _, s := range strings.Split(readFile(t, "docs/runbook.md"), "\n## ")[1:] {
+	all := strings.Split(readFile(t, "docs/runbook.md"), "\n## ")[1:]
+	if !strings.HasPrefix(all[0], "What happened, and what to type\n") {
+		t.Errorf("the first section is %.40q", all[0])
+	}
+	for _, s := range all[1:] {
 		title, text, _ := strings.Cut(s, "\n")
 		sections = append(sections, title)
 		for _, part := range []string{"\n**Means**: ", "\n**Look at**: ", "\n**Do**: "} {

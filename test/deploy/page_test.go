@@ -83,6 +83,10 @@ func openShop(t *testing.T) *shop {
 	s.topic("orders", 4, 120, -1)
 	s.topic("payments", 2, 30, 31)
 	s.redis.Pipe(s.cmds)
+	// The files of the history are not there: without a marker it would be another root.
+	if err := os.WriteFile(filepath.Join(s.store, "_korvet_offload.json"), []byte(`{"v":1,"namespace":"korvet"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s.address = "127.0.0.1:" + freePort(t)
 	return s
 }

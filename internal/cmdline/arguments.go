@@ -1,4 +1,4 @@
-package command
+package cmdline
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 // completionArgument is what shells put at the end to ask what could follow.
 const completionArgument = "--generate-bash-completion"
 
-// optionsFirst puts what a command is to work on behind its options, wherever
+// OptionsFirst puts what a command is to work on behind its options, wherever
 // they were typed: the library takes no option behind the first argument. All that
 // follows "--" is left as it is.
-func optionsFirst(app *cli.App, args []string) []string {
+func OptionsFirst(app *cli.App, args []string) []string {
 	if len(args) == 0 || args[len(args)-1] == completionArgument {
 		return args
 	}
