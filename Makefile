@@ -16,7 +16,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 REVISION = $(shell git rev-parse --verify HEAD 2>/dev/null)
 LINKED = $(if $(REVISION),-ldflags " -X $(COMMAND).linkedVersion=$(VERSION) -X $(COMMAND).linkedRevision=$(REVISION)")
 
-.PHONY: build iceberg test-iceberg test test-go test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
+.PHONY: build iceberg test-iceberg test test-packages test-whole test-readers test-network model guards torture load lint bench demo docs fuzz setup clean setup-deploy test-deploy k8s-verify
 
 build: ## the program, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath $(LINKED) -o bin/korvet-offload .
@@ -30,11 +30,13 @@ demo: ## the whole job on this machine
 setup: ## what the tests need
 	@bash test/setup.sh
 
-test: setup test-readers test-network model guards test-go test-iceberg test-deploy ## every test, with the race detector
+test: setup test-readers test-network model guards test-packages test-whole test-iceberg test-deploy ## every test, with the race detector
 
-test-go:
+test-packages: ## each package by itself
 	$(GO) vet ./...
 	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v korvet-offload/test)
+
+test-whole: ## the program: every fault, every crash, whole lives
 	$(GO) test -race -timeout 60m -p 1 ./test ./test/torture ./test/load
 
 test-network: ## through a proxy that spoils the connections

@@ -22,13 +22,10 @@ import (
 func TestAHungFileSystem(t *testing.T) {
 	//fault:store | the file system below a file:// root hangs in a call | the kernel holds back the opening of one file, by a lease on it | the lease is not renewed, liveness fails and names the call, another instance leads, and all is well once the call returns
 	t.Parallel()
-	w := newWorld(t, newServers(t), usual())
 	root := t.TempDir()
-	w.env = []string{
-		"KORVET_STORAGE_REMOTE_PATH=file://" + root,
-		"KORVET_STORAGE_OFFLOAD_STALL_TIMEOUT=12s", // more than the time of a page, and the timeout
-	}
-	w.redis.Exec("SREM", w.layout.TopicsKey(), drops, expires) // their objects are on the other store
+	w := newWorld(t, newServers(t), usual(), "KORVET_STORAGE_REMOTE_PATH=file://"+root)
+	w.env = append(w.env, "KORVET_STORAGE_OFFLOAD_STALL_TIMEOUT=12s") // more than the time of a page, and the timeout
+	w.redis.Exec("SREM", w.layout.TopicsKey(), drops, expires) // copies is all the work
 	first := w.start(w.redis.Addr, w.s3.Endpoint)
 	second := launch(t, w.environ(w.redis.Addr, w.s3.Endpoint), "run")
 	await(t, "the second one follows", 20*time.Second, second.said("another instance leads"))
@@ -65,9 +62,8 @@ func TestAHungFileSystem(t *testing.T) {
 func TestStoppingWhileTheFileSystemHangs(t *testing.T) {
 	//fault:store | the program is told to stop while a file system hangs | SIGTERM, while the kernel holds back the opening of one file | it gives up after 20 s, with a line that says so and code 1
 	t.Parallel()
-	w := newWorld(t, newServers(t), usual())
 	root := t.TempDir()
-	w.env = []string{"KORVET_STORAGE_REMOTE_PATH=file://" + root}
+	w := newWorld(t, newServers(t), usual(), "KORVET_STORAGE_REMOTE_PATH=file://"+root)
 	w.redis.Exec("SREM", w.layout.TopicsKey(), drops, expires)
 	p := w.start(w.redis.Addr, w.s3.Endpoint)
 	held := segment.ObjectPath(w.layout.Folder(segment.Partition{Topic: copies}), 0, 0, "")

@@ -74,10 +74,10 @@ type size struct{ partitions, segments, messages, valueBytes int }
 func usual() size { return size{partitions: 3, segments: 2, messages: 500, valueBytes: 400} }
 
 // newWorld makes a world in which there is something to do of each kind, as
-// soon as begin says so.
-func newWorld(t *testing.T, s *servers, z size) *world {
+// soon as begin says so. Its instances have the settings env, too.
+func newWorld(t *testing.T, s *servers, z size, env ...string) *world {
 	t.Helper()
-	w := &world{servers: s, t: t, name: fmt.Sprintf("w%d", s.worlds.Add(1)), layout: segment.DefaultLayout(), values: z.valueBytes, count: z.messages}
+	w := &world{servers: s, t: t, env: env, name: fmt.Sprintf("w%d", s.worlds.Add(1)), layout: segment.DefaultLayout(), values: z.valueBytes, count: z.messages}
 	w.layout.Namespace = w.name
 	var err error
 	if w.broker, err = broker.Connect(s.redis.Addr, w.layout); err != nil {
