@@ -25,7 +25,7 @@ func TestAHungFileSystem(t *testing.T) {
 	root := t.TempDir()
 	w := newWorld(t, newServers(t), usual(), "KORVET_STORAGE_REMOTE_PATH=file://"+root)
 	w.env = append(w.env, "KORVET_STORAGE_OFFLOAD_STALL_TIMEOUT=12s") // more than the time of a page, and the timeout
-	w.redis.Exec("SREM", w.layout.TopicsKey(), drops, expires) // copies is all the work
+	w.redis.Exec("SREM", w.layout.TopicsKey(), drops, expires)        // copies is all the work
 	first := w.start(w.redis.Addr, w.s3.Endpoint)
 	second := launch(t, w.environ(w.redis.Addr, w.s3.Endpoint), "run")
 	await(t, "the second one follows", 20*time.Second, second.said("another instance leads"))
