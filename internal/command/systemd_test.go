@@ -237,9 +237,12 @@ type hungStore struct {
 }
 
 func (h hungStore) CheckOwner(context.Context) error {
-	h.asked <- struct{}{}
-	<-h.release
-	return nil
+	select {
+	case h.asked <- struct{}{}:
+		<-h.release
+	case <-h.release:
+	}
+	return errors.New("given up")
 }
 
 // What watches the worker is watched itself: nothing else feeds the watchdog.
