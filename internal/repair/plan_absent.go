@@ -104,12 +104,13 @@ func later(a, b segment.ID) segment.ID {
 	return a
 }
 
-// earlier is the earlier of two ids, of which the second may be none.
-func earlier(a, b segment.ID) segment.ID {
-	if !b.IsZero() && b.Compare(a) < 0 {
-		return b
+// earlier is the earlier of where a segment's messages and its range begin. Either
+// may be unknown: a range may be empty, or OPEN, whose entry does not say.
+func earlier(first, from segment.ID) segment.ID {
+	if first.IsZero() || !from.IsZero() && from.Compare(first) < 0 {
+		return from
 	}
-	return a
+	return first
 }
 
 // entryFor is the entry that an object gets, or why it gets none. Where the

@@ -81,7 +81,7 @@ func (f *Facts) planSound() Action {
 		return f.leave("the object is what was put, and the local stream does not have its messages (%s); both stay: compare them (cat --tier local, cat --tier remote), and remove the stream by hand if the object is right", f.detail(scrub.StreamDiffers))
 	case !segment.IsObjectOf(f.Own.Path, f.Folder, f.Segment):
 		return f.leave("the object is whole and of this segment, and lies at a path that is none of its own, so it will never be deleted; correct the entry by hand")
-	case f.has(scrub.HalfDeleted):
+	case f.has(scrub.HalfDeleted) && there && e.Local != segment.Present:
 		return f.leave("the object is whole, and the local copy is still there: the worker finishes the drop at its next tick; see what run reports")
 	}
 	return f.action(Nothing, "the object is whole, and is what the entry tells of")

@@ -133,16 +133,18 @@ func TestARangeThatHasChangedMeanwhileIsLeftAlone(t *testing.T) {
 }
 
 func TestRangesOfPlainStreamsAreTakenOver(t *testing.T) {
-	r := plainRig(t, true)
-	was := r.entry(1)
-	r.forget(1)
-	r.want(r.repair(Options{Yes: true}, r.orphan(1)), TakeOver, Done)
-	if e := r.entry(1); e.From != was.From || e.To != was.To || e.Key != was.Key || e.Source.CRC32C != was.Source.CRC32C || e.Local != segment.Gone {
-		t.Errorf("the entry is %s, and was %s", e.Encode(), was.Encode())
+	for _, n := range []segment.Number{1, 2} { // behind 2 is the OPEN one
+		r := plainRig(t, true)
+		was := r.entry(n)
+		r.forget(n)
+		r.want(r.repair(Options{Yes: true}, r.orphan(n)), TakeOver, Done)
+		if e := r.entry(n); e.From != was.From || e.To != was.To || e.Key != was.Key || e.Source.CRC32C != was.Source.CRC32C || e.Local != segment.Gone {
+			t.Errorf("the entry is %s, and was %s", e.Encode(), was.Encode())
+		}
+		r.wantRanges(0, 1, 2)
+		r.move()
+		r.wantRanges(0, 1, 2)
 	}
-	r.wantRanges(0, 1, 2)
-	r.move()
-	r.wantRanges(0, 1, 2)
 }
 
 func TestALostRangeIsFlippedAgain(t *testing.T) {

@@ -258,3 +258,30 @@ func TestAnObjectThatBeginsEarlierIsNotTaken(t *testing.T) {
 	r.set(0, func(e *segment.Entry) { e.FirstID, e.Count = idOf(0, 1), perSegment-1 })
 	r.want(r.repair(Options{Yes: true}, r.finding(0, scrub.SourceMissing)), Leave, Left)
 }
+
+// what was taken over, or would be, bounds the next: of two objects that overlap
+// one gets an entry.
+func TestObjectsInAGapThatOverlap(t *testing.T) {
+	r := newRig(t)
+	r.write(4)
+	r.server.Exec("DEL", r.key(2))
+	for _, id := range []segment.ID{idOf(1, 3), idOf(2, 1)} {
+		r.server.Exec("XADD", r.key(2), id.String(), "value", "of another life")
+	}
+	r.set(2, func(e *segment.Entry) { e.FirstID, e.LastID, e.Count = idOf(1, 3), idOf(2, 1), 2 })
+	r.server.Exec("HSET", "korvet:topic:orders", "local.retention.ms", "1")
+	r.move()
+	r.move()
+	r.forget(1, 2)
+	before := r.files()
+	for _, yes := range []bool{false, true} {
+		steps := r.repair(Options{Yes: yes}, r.orphan(1), r.orphan(2))
+		if len(steps) != 2 || steps[0].Deed != TakeOver || steps[1].Deed != Leave || !strings.Contains(steps[1].Why, "segment 1 comes to") {
+			t.Errorf("acts %t: %s", yes, say(steps))
+		}
+	}
+	r.wantKept(before)
+	if r.raw(1) == "" || r.raw(2) != "" {
+		t.Errorf("the entries are %q and %q", r.raw(1), r.raw(2))
+	}
+}
