@@ -90,6 +90,7 @@ func TestACopyThatNoEntryNames(t *testing.T) {
 		"the stream is none":               {present, with(&Held{Wrong: segment.ErrWrongType}, after(2, 26, 4)), Leave, "", "compare the three"},
 		"the range is trimmed": {remoteRange, with(&Held{Info: segment.StreamInfo{Exists: true, Length: 9, FirstID: at(30), LastID: at(40)}}, after(2, 25, 3)),
 			Repoint, object(2), "is newer"},
+		"the range's stream is none":     {remoteRange, with(&Held{Wrong: segment.ErrWrongType}, after(2, 25, 3)), Leave, "", "compare the three"},
 		"the range is still there, less": {remoteRange, with(holding(22, 24, 2), after(2, 25, 3)), Leave, "", "compare the three"},
 		"there was nothing in it": {func(e *segment.Entry) { e.FirstID, e.LastID, e.Count = segment.ID{}, segment.ID{}, 0 }, func(f *Facts) {
 			x := objectOf(2, 22, 25, 3)
@@ -107,17 +108,18 @@ func TestAnObjectThatIsSound(t *testing.T) {
 	lacks := func(h *Held, n int64) func(*Facts) { return func(f *Facts) { f.Held, f.Own.Lacks = h, n } }
 	dropping := func(e *segment.Entry) { e.Local = segment.Dropping }
 	for name, c := range map[string]remoteCase{
-		"nothing is wrong":                  {ofTopic, held(&Held{}), Nothing, "", "is what the entry tells of"},
-		"the copy is there":                 {present, held(holding(22, 25, 3)), Nothing, "", "is what the entry tells of"},
-		"a drop is to end":                  {dropping, held(&Held{}), EndDrop, object(1), ""},
-		"a drop of a range is to end":       {func(e *segment.Entry) { remoteRange(e); dropping(e) }, held(&Held{Info: segment.StreamInfo{Exists: true, Length: 9}}), EndDrop, object(1), ""},
-		"a drop has its copy still":         {dropping, held(holding(22, 25, 3)), Leave, "", "the worker finishes the drop"},
-		"a stray stream":                    {ofTopic, held(holding(22, 25, 3)), Unstray, object(1), "has each of its 3 entries"},
-		"a stray stream with more":          {ofTopic, lacks(holding(22, 25, 3), 1), Leave, "", "the object does not have"},
-		"a stray stream, long":              {ofTopic, lacks(holding(22, 25, 3), -1), Leave, "", "too many to compare"},
-		"a stray thing":                     {ofTopic, held(&Held{Wrong: segment.ErrWrongType}), Leave, "", "it is no stream of this segment"},
-		"a range that was not trimmed":      {remoteRange, held(holding(22, 25, 3)), Leave, "", "the worker finishes the drop"},
-		"an object that is at another path": {func(e *segment.Entry) { e.Object.Path = "f/2.parquet" }, func(f *Facts) { f.Own.Path = "f/2.parquet" }, Leave, "", "none of its own"},
+		"nothing is wrong":                          {ofTopic, held(&Held{}), Nothing, "", "is what the entry tells of"},
+		"the copy is there":                         {present, held(holding(22, 25, 3)), Nothing, "", "is what the entry tells of"},
+		"a drop is to end":                          {dropping, held(&Held{}), EndDrop, object(1), ""},
+		"a drop of a range is to end":               {func(e *segment.Entry) { remoteRange(e); dropping(e) }, held(&Held{Info: segment.StreamInfo{Exists: true, Length: 9}}), EndDrop, object(1), ""},
+		"a drop has its copy still":                 {dropping, held(holding(22, 25, 3)), Leave, "", "the worker finishes the drop"},
+		"a drop of a range, and its stream is none": {func(e *segment.Entry) { remoteRange(e); dropping(e) }, held(&Held{Wrong: segment.ErrWrongType}), Leave, "", "the worker finishes the drop"},
+		"a stray stream":                            {ofTopic, held(holding(22, 25, 3)), Unstray, object(1), "has each of its 3 entries"},
+		"a stray stream with more":                  {ofTopic, lacks(holding(22, 25, 3), 1), Leave, "", "the object does not have"},
+		"a stray stream, long":                      {ofTopic, lacks(holding(22, 25, 3), -1), Leave, "", "too many to compare"},
+		"a stray thing":                             {ofTopic, held(&Held{Wrong: segment.ErrWrongType}), Leave, "", "it is no stream of this segment"},
+		"a range that was not trimmed":              {remoteRange, held(holding(22, 25, 3)), Leave, "", "the worker finishes the drop"},
+		"an object that is at another path":         {func(e *segment.Entry) { e.Object.Path = "f/2.parquet" }, func(f *Facts) { f.Own.Path = "f/2.parquet" }, Leave, "", "none of its own"},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t, scrub.HalfDeleted) })
 	}
