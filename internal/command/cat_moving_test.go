@@ -118,11 +118,7 @@ func catWhileMoving(t *testing.T, root []string) {
 
 // produce appends to partitions until stop is called.
 func produce(t *testing.T, server *redisserver.Server, partitions ...segment.Partition) (*broker.Ledger, func()) {
-	b, err := broker.Connect(server.Addr, segment.DefaultLayout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := brokerOf(t, server)
 	ctx, cancel := context.WithCancel(context.Background())
 	ledger := broker.NewLedger()
 	var going sync.WaitGroup

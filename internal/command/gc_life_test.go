@@ -3,32 +3,7 @@ package command
 import (
 	"testing"
 	"time"
-
-	"korvet-offload/internal/broker"
-	"korvet-offload/internal/redisstore"
-	"korvet-offload/segment"
 )
-
-// writeAnew makes topic orders of an emptied Redis, with other messages.
-func (r rig) writeAnew(t *testing.T) {
-	t.Helper()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	b := broker.New(s.Client(), segment.DefaultLayout())
-	if err := b.CreateTopic(t.Context(), "orders", 1); err != nil {
-		t.Fatal(err)
-	}
-	for n := range segment.Number(3) {
-		err := b.Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "orders"}, Number: n, Seed: uint64(n) + 100, Count: 12,
-			ValueBytes: 100, Open: n == 2, SealedAt: time.Now().Add(-time.Hour)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // A Redis that was emptied goes on below its root where the marker names no
 // cluster, and with restore --claim. The objects of before lie at the first
@@ -51,7 +26,7 @@ func TestGCLeavesWhatIsOfAnEarlierLife(t *testing.T) {
 			rig := newRig(t)
 			mustRead(t, call(t, rig.environ, "run", "--once"), exitDone, "")
 			begin(rig)
-			rig.writeAnew(t)
+			writeOrders(t, rig.server, 100, 12) // other messages
 			call(t, rig.environ, "run", "--once")
 			call(t, rig.environ, "run", "--once")
 			rig.age(t, 10*24*time.Hour)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"korvet-offload/internal/broker"
-	"korvet-offload/internal/redisstore"
 	"korvet-offload/segment"
 )
 
@@ -20,12 +19,7 @@ const gcFolder = "korvet:storage:local:orders:0"
 func newGCRig(t *testing.T) rig {
 	t.Helper()
 	r := newRig(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	b := broker.New(s.Client(), segment.DefaultLayout())
+	b := brokerOf(t, r.server)
 	gone := []broker.Segment{{Partition: segment.Partition{Topic: "gone"}, Seed: 7, Count: 10, ValueBytes: 100, SealedAt: time.Now().Add(-time.Hour)}}
 	if err := b.CreateTopic(t.Context(), "gone", 1); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"korvet-offload/internal/broker"
-	"korvet-offload/internal/redisstore"
 	"korvet-offload/internal/testkit/redisserver"
 	"korvet-offload/segment"
 )
@@ -44,23 +43,36 @@ type rig struct {
 func newRig(t *testing.T) rig {
 	t.Helper()
 	server := redisserver.Start(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: server.URI()}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	b := broker.New(s.Client(), segment.DefaultLayout())
+	writeOrders(t, server, 0, 10)
+	return rig{server, []string{"KORVET_REDIS_URI=" + server.URI(), "KORVET_STORAGE_REMOTE_PATH=file://" + t.TempDir()}}
+}
+
+// writeOrders makes topic orders of one partition: two segments that are sealed, and
+// an OPEN one.
+func writeOrders(t *testing.T, server *redisserver.Server, seed uint64, count int) {
+	t.Helper()
+	b := brokerOf(t, server)
 	if err := b.CreateTopic(t.Context(), "orders", 1); err != nil {
 		t.Fatal(err)
 	}
 	for n := range segment.Number(3) {
-		err := b.Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "orders"}, Number: n, Seed: uint64(n), Count: 10,
+		err := b.Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "orders"}, Number: n, Seed: seed + uint64(n), Count: count,
 			ValueBytes: 100, Open: n == 2, SealedAt: time.Now().Add(-time.Hour)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	return rig{server, []string{"KORVET_REDIS_URI=" + server.URI(), "KORVET_STORAGE_REMOTE_PATH=file://" + t.TempDir()}}
+}
+
+// brokerOf is a broker over a server until the test ends.
+func brokerOf(t *testing.T, server *redisserver.Server) *broker.Broker {
+	t.Helper()
+	b, err := broker.Connect(server.Addr, segment.DefaultLayout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
 }
 
 // shape lists the fields of a JSON text with their types, in order of their

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"korvet-offload/internal/broker"
-	"korvet-offload/internal/redisstore"
 	"korvet-offload/segment"
 )
 
@@ -156,12 +155,7 @@ func TestSegmentsOfOneHideNothingOfAnother(t *testing.T) {
 // has files, lacks its manifest, and never with fewer partitions than have files.
 func TestRestoreOfAPartitionRegistersNoPart(t *testing.T) {
 	r := newRig(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URI: r.server.URI()}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	b := broker.New(s.Client(), segment.DefaultLayout())
+	b := brokerOf(t, r.server)
 	spoil(t, b.CreateTopic(t.Context(), "payments", 2))
 	for p := range 2 {
 		spoil(t, b.Write(t.Context(), broker.Segment{Partition: segment.Partition{Topic: "payments", Number: p}, Seed: uint64(p), Count: 10, ValueBytes: 100, SealedAt: time.Now().Add(-time.Hour)}, nil))

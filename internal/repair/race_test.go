@@ -169,13 +169,21 @@ func (d down) Stat(ctx context.Context, path string) (offload.ObjectInfo, error)
 	return d.storePorts.Stat(ctx, path)
 }
 
+// suspected is segments that are all as they should be, and of which each is said
+// to have lost its object.
+func suspected(t *testing.T, n int) (*rig, []scrub.Finding) {
+	t.Helper()
+	r := moved(t, n, false)
+	var found []scrub.Finding
+	for i := range segment.Number(n) {
+		found = append(found, r.finding(i, scrub.MissingObject))
+	}
+	return r, found
+}
+
 // what can't be read is no damage, and after three of them in a row it ends.
 func TestAStoreThatIsDownIsNoDamage(t *testing.T) {
-	r := moved(t, 5, false)
-	var found []scrub.Finding
-	for n := range segment.Number(5) {
-		found = append(found, r.finding(n, scrub.MissingObject))
-	}
+	r, found := suspected(t, 5)
 	redis := r.dump()
 	ports := r.ports
 	ports.Store = down{storePorts{r.store}, func(string) bool { return true }}

@@ -31,11 +31,7 @@ func (away) StreamInfo(context.Context, string) (segment.StreamInfo, error) {
 }
 
 func TestARedisThatIsDownIsNoDamage(t *testing.T) {
-	r := moved(t, 5, false)
-	var found []scrub.Finding
-	for n := range segment.Number(5) {
-		found = append(found, r.finding(n, scrub.MissingObject))
-	}
+	r, found := suspected(t, 5)
 	redis := r.dump()
 	ports := r.ports
 	ports.Streams = away{r.redis}
